@@ -21,7 +21,10 @@ use crate::shared_gpus;
 
 /// f32 values of a NumPy file.
 pub fn npy(path: &Path) -> Vec<f32> {
-    let bytes = std::fs::read(path).expect("a reference");
+    npy_of(&std::fs::read(path).expect("a reference"))
+}
+
+pub fn npy_of(bytes: &[u8]) -> Vec<f32> {
     assert_eq!(&bytes[..6], b"\x93NUMPY");
     let header = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
     bytes[header..]

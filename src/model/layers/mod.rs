@@ -17,5 +17,4 @@ pub mod experts;
 pub mod feed_forward;
 pub mod linear;
 pub mod low_rank;
-pub mod merger_tower;
 pub mod tower;
