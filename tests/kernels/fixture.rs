@@ -63,8 +63,11 @@ pub fn variants(gpu: &Gpu) -> Vec<Variant> {
     variants
 }
 
+/// A variant and a tensor type, with the sizes (rows, columns) at which they are tested.
+pub type MatmulCase = (Variant, TensorType, Vec<(usize, usize)>);
+
 /// Every form of matmul that the device supports, with formats that differ in it, and sizes.
-pub fn matmuls(gpu: &Gpu) -> Vec<(Variant, TensorType, Vec<(usize, usize)>)> {
+pub fn matmuls(gpu: &Gpu) -> Vec<MatmulCase> {
     let tilings = tilings(gpu);
     let each = |format| {
         let variants = variants_with_sizes(format, &tilings).into_iter();

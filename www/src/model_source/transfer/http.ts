@@ -6,7 +6,7 @@
 //! storage. `intake.ts` hashes chunks of 4 MiB as they arrive; bytes that come a second time, because a server cannot
 //! resume, are compared with those hashes, so that two versions are never joined, validators or not. `cache_layout.ts`
 //! says what lies where: versions of a file side by side, the current one being the newest that is complete, so that
-//! one small write replaces a version and nothing is renamed. `sources/verified.ts` compares each chunk with its hash
+//! one small write replaces a version and nothing is renamed. `verified.ts` compares each chunk with its hash
 //! when it is first read.
 
 import { NoSuchFile, TransientFailure, UntrustedRange, WebPage } from "../store/failure.js";
