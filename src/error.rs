@@ -115,5 +115,23 @@ pub enum RequestFault {
     },
 }
 
+impl Error {
+    /// `sent` does not fit a context of `context_tokens`. Clients recognize this error by the first sentence of its message:
+    /// do not change its words.
+    pub(crate) fn exceeds_context(
+        param: &str,
+        context_tokens: usize,
+        sent: impl std::fmt::Display,
+    ) -> Error {
+        Error::Request {
+            fault: RequestFault::ContextLengthExceeded,
+            param: Some(param.to_owned()),
+            message: format!(
+                "This model's maximum context length is {context_tokens} tokens. {sent}."
+            ),
+        }
+    }
+}
+
 /// `std::result::Result` with the crate's [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -134,7 +134,7 @@ pub(super) struct ErrorBody<'a> {
 /// What went wrong.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
-struct ErrorObject<'a> {
+pub(super) struct ErrorObject<'a> {
     message: &'a str,
     /// The kind of error, such as `invalid_request_error`.
     #[serde(rename = "type")]
@@ -148,13 +148,18 @@ impl Failure {
     /// The body `{"error":{message,type,param,code}}`.
     pub fn body(&self) -> Vec<u8> {
         to_json(&ErrorBody {
-            error: ErrorObject {
-                message: &self.message,
-                kind: self.kind,
-                param: self.param.as_deref(),
-                code: self.code,
-            },
+            error: self.object(),
         })
+    }
+
+    /// What is in the body.
+    pub(super) fn object(&self) -> ErrorObject<'_> {
+        ErrorObject {
+            message: &self.message,
+            kind: self.kind,
+            param: self.param.as_deref(),
+            code: self.code,
+        }
     }
 }
 

@@ -51,8 +51,8 @@ pub use models::{Fingerprint, LazyCompiler, ModelState, PictureReader, ReadyEmbe
 pub use progress::Progress;
 pub use switches::{
     AlwaysIncludeUsage, ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens,
-    LogprobsShape, MirostatTargetUnit, SamplingBounds, SuffixMode, Switches, TextOffsetBase,
-    ToolNames, UnknownFields, UsagePlace, WhenModelNotReady,
+    LogprobsShape, MessageWord, MirostatTargetUnit, SamplingBounds, SuffixMode, Switches,
+    TextOffsetBase, ToolNames, UnknownFields, UsagePlace, UseModelDefaults, WhenModelNotReady,
 };
 
 use crate::{Error, RequestFault, Result};
@@ -168,7 +168,9 @@ impl Handler {
             response.push_header("allow", &allow);
             return Ok(Checked::Answered(response));
         }
-        http::check_authorization(request, switches.api_key.as_deref())?;
+        if route.needs_key() {
+            http::check_authorization(request, switches.api_key.as_deref())?;
+        }
         if route.method == "POST" {
             check_body_form(request, body_bytes, switches.max_body_bytes)?;
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use futures_channel::oneshot;
 
-use super::error::fault;
+use super::error::{fault, fault_without_param};
 use super::expected_wait::LoadPace;
 use super::switches::{Switches, WhenModelNotReady};
 use crate::engine::EngineHandle;
@@ -51,7 +51,7 @@ pub struct ReadyModel {
     pub tokenizer: Rc<Tokenizer>,
     /// Covers everything that its answers depend on.
     pub fingerprint: Fingerprint,
-    /// Its own sampling defaults, for the switch `useModelGenerationDefaults`.
+    /// What its files recommend, for the switch `useModelGenerationDefaults`.
     pub sampling_defaults: SamplingDefaults,
     /// How it takes pictures; `None`: it takes text only.
     pub pictures: Option<PictureReader>,
@@ -151,6 +151,11 @@ impl ReadyModel {
             Some(template) => OutputForm::with_template(template, tokenizer),
             None => OutputForm::of(tokenizer),
         }
+    }
+
+    /// Whether there is a template for conversations.
+    pub(super) fn chats(&self, switches: &Switches) -> bool {
+        switches.chat_template.is_some() || self.tokenizer.chat_template().is_some()
     }
 
     /// The grammar compiler, built if necessary.
@@ -375,56 +380,37 @@ impl Models {
         loop {
             let changed = {
                 let entries = self.entries.borrow();
-                let found = find(&entries, name, Some(wanted), switches);
+                let found = find(
+                    &entries,
+                    name,
+                    Some(wanted),
+                    switches.default_model.as_deref(),
+                );
                 let entry = found.ok_or_else(|| not_found(name, &entries))?;
-                let id = &entry.id;
-                match &entry.state {
-                    state @ (ModelState::Ready(_) | ModelState::ReadyToEmbed(_)) => {
-                        return Ok((id.clone(), state.clone()));
-                    }
-                    ModelState::Loading => match switches.when_model_not_ready {
-                        WhenModelNotReady::Wait => self.next_change(),
-                        WhenModelNotReady::Error => {
-                            let retry_after_s = entry.load.retry_after_s(now_ms());
-                            return Err(fault(
-                                RequestFault::ModelLoading { retry_after_s },
-                                "model",
-                                format!("the model \"{id}\" is still loading"),
-                            ));
-                        }
-                    },
-                    ModelState::Unloaded => {
-                        return Err(fault(
-                            RequestFault::ModelNotLoaded,
-                            "model",
-                            format!("the model \"{id}\" is not loaded: the page has to load it"),
-                        ));
-                    }
-                    ModelState::WillRetry {
-                        reason,
-                        retry_at_ms,
-                    } => {
-                        let pause_ms = retry_at_ms.saturating_sub(now_ms());
-                        let retry_after_s = u32::try_from(pause_ms.div_ceil(1000))
-                            .unwrap_or(u32::MAX)
-                            .max(1);
-                        let message = format!(
-                            "the model \"{id}\" could not be loaded ({reason}); the next attempt is in {retry_after_s} s"
-                        );
-                        let fault_kind = RequestFault::ModelLoadFailed { retry_after_s };
-                        return Err(fault(fault_kind, "model", message));
-                    }
-                    ModelState::Failed(reason) => {
-                        return Err(fault(
-                            RequestFault::ModelNotLoaded,
-                            "model",
-                            format!("the model \"{id}\" could not be loaded: {reason}"),
-                        ));
+                match (&entry.state, switches.when_model_not_ready) {
+                    (ModelState::Loading, WhenModelNotReady::Wait) => self.next_change(),
+                    (state, _) => {
+                        entry.check_ready(now_ms())?;
+                        return Ok((entry.id.clone(), state.clone()));
                     }
                 }
             };
             // An error means that the sender was dropped; the loop checks again.
             let _ = changed.await;
+        }
+    }
+
+    /// Fails unless a model is ready.
+    ///
+    /// # Errors
+    /// Those of the state of the model that is closest to it.
+    pub(super) fn check_health(&self, now_ms: u64) -> Result<()> {
+        match find(&self.entries.borrow(), ALIAS, None, None) {
+            Some(entry) => entry.check_ready(now_ms),
+            None => Err(fault_without_param(
+                RequestFault::ModelNotLoaded,
+                "there is no model",
+            )),
         }
     }
 
@@ -447,9 +433,47 @@ impl Models {
     /// `model_not_found`.
     pub(super) fn find(&self, name: &str, switches: &Switches) -> Result<Ref<'_, Entry>> {
         let found = Ref::filter_map(self.entries.borrow(), |entries| {
-            find(entries, name, None, switches)
+            find(entries, name, None, switches.default_model.as_deref())
         });
         found.map_err(|entries| not_found(name, &entries))
+    }
+}
+
+impl Entry {
+    /// Fails unless the model is ready.
+    fn check_ready(&self, now_ms: u64) -> Result<()> {
+        let id = &self.id;
+        let (kind, message) = match &self.state {
+            ModelState::Ready(_) | ModelState::ReadyToEmbed(_) => return Ok(()),
+            ModelState::Loading => (
+                RequestFault::ModelLoading {
+                    retry_after_s: self.load.retry_after_s(now_ms),
+                },
+                format!("the model \"{id}\" is still loading"),
+            ),
+            ModelState::Unloaded => (
+                RequestFault::ModelNotLoaded,
+                format!("the model \"{id}\" is not loaded: the page has to load it"),
+            ),
+            ModelState::WillRetry {
+                reason,
+                retry_at_ms,
+            } => {
+                let pause_ms = retry_at_ms.saturating_sub(now_ms);
+                let retry_after_s = u32::try_from(pause_ms.div_ceil(1000))
+                    .unwrap_or(u32::MAX)
+                    .max(1);
+                let message = format!(
+                    "the model \"{id}\" could not be loaded ({reason}); the next attempt is in {retry_after_s} s"
+                );
+                (RequestFault::ModelLoadFailed { retry_after_s }, message)
+            }
+            ModelState::Failed(reason) => (
+                RequestFault::ModelNotLoaded,
+                format!("the model \"{id}\" could not be loaded: {reason}"),
+            ),
+        };
+        Err(fault(kind, "model", message))
     }
 }
 
@@ -474,7 +498,7 @@ fn find<'a>(
     entries: &'a [Entry],
     name: &str,
     wanted: Option<Purpose>,
-    switches: &Switches,
+    default_model: Option<&str>,
 ) -> Option<&'a Entry> {
     if let Some(entry) = entries.iter().find(|entry| entry.id == name) {
         return Some(entry);
@@ -482,7 +506,7 @@ fn find<'a>(
     if name != ALIAS {
         return None;
     }
-    let is_default = |entry: &&Entry| switches.default_model.as_deref() == Some(&entry.id);
+    let is_default = |entry: &&Entry| default_model == Some(&entry.id);
     let is_ready = |entry: &&Entry| match wanted {
         Some(wanted) => entry.state.purpose() == Some(wanted),
         None => entry.state.purpose().is_some(),
@@ -503,7 +527,8 @@ mod tests {
 
     fn found(models: &Models, name: &str, switches: &Switches) -> Option<String> {
         let entries = models.entries.borrow();
-        find(&entries, name, None, switches).map(|entry| entry.id.clone())
+        let default_model = switches.default_model.as_deref();
+        find(&entries, name, None, default_model).map(|entry| entry.id.clone())
     }
 
     #[test]

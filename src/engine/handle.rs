@@ -252,12 +252,8 @@ impl EngineHandle {
         // One generated token needs a position too.
         let needed = prompt.len() + usize::from(generation.max_tokens > 0);
         if needed > context_tokens {
-            let message = format!(
-                "prompt has {} tokens and max_tokens is {}; the context holds {context_tokens}",
-                prompt.len(),
-                generation.max_tokens
-            );
-            return refuse(RequestFault::ContextLengthExceeded, message);
+            let sent = format!("The prompt has {} tokens", prompt.len());
+            return Err(Error::exceeds_context("prompt", context_tokens, sent));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Sampling values that a model's publisher recommends.
+//! Values that a model's publisher recommends for generating.
 
 /// Values for sampling fields; `None` keeps the endpoint's default.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -13,4 +13,6 @@ pub struct SamplingDefaults {
     pub min_p: Option<f32>,
     /// Above 0, at most 2.
     pub repetition_penalty: Option<f32>,
+    /// Most tokens of a message; at least 1.
+    pub max_tokens: Option<usize>,
 }

@@ -257,7 +257,8 @@ describe("lists", () => {
     const b = { id: "b", ...same, status: "unloaded", capabilities: ["embeddings"] };
     const c = { id: "c", ...same, status: "unloaded" };
     assert.deepEqual(result.early, { object: "list", data: [a, b, c] });
-    const ready = { ...a, status: "ready", context_length: 64, capabilities: ["completions"] };
+    const context = { context_length: 64, max_model_len: 64 };
+    const ready = { ...a, status: "ready", ...context, capabilities: ["completions"] };
     assert.deepEqual(result.late.data, [ready, b, { ...c, status: "failed" }]);
     const ids = { a: "a", nick: "a", "org/nick": "a", "org%2Fnick": "a", default: "a", c: "c" };
     assert.deepEqual(result.cards, ids);

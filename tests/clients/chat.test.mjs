@@ -160,4 +160,16 @@ describe("LangChain", missing, () => {
     assert.equal(tool_calls[0].name, "weather");
     assert.ok(WEATHER.properties.city.enum.includes(tool_calls[0].args.city));
   });
+
+  test("ChatOpenAI knows the error of a prompt that exceeds the context", async () => {
+    const { ChatOpenAI } = await import("@langchain/openai");
+    const { ContextOverflowError } = await import("@langchain/core/errors");
+    for (const useResponsesApi of [false, true]) {
+      const model = new ChatOpenAI({
+        ...{ model: "default", apiKey: "x", maxRetries: 0, useResponsesApi },
+        configuration: { baseURL: `${endpoint.origin}/v1` },
+      });
+      await assert.rejects(model.invoke("fox ".repeat(9000)), ContextOverflowError);
+    }
+  });
 });

@@ -73,10 +73,15 @@ def maps_errors():
     for members, kind in (
         ({"temperature": 9}, litellm.BadRequestError),
         ({"model": "openai/absent"}, litellm.NotFoundError),
+        (
+            {"messages": [{"role": "user", "content": "fox " * 9000}]},
+            litellm.ContextWindowExceededError,
+        ),
     ):
         try:
             litellm.completion(**{**CHAT, **members})
-        except kind:
+        except kind as error:
+            assert type(error) is kind, error
             continue
         raise AssertionError(f"no {kind.__name__} was raised for {members}")
 

@@ -186,6 +186,16 @@ fn log_probabilities_come_with_bytes() {
         assert_eq!(content[0]["bytes"], json!([0xc3]));
         assert_eq!(content[0]["token"], "bytes:\\xc3");
         assert_eq!(content[2]["token"], "!");
+        // The token that ends the message is counted and not listed.
+        assert_eq!(content.len(), 3);
+        assert_eq!(object["usage"]["completion_tokens"], 4);
+        let ends = whole(
+            server,
+            &json!({"logprobs": true, "stop_token_ids": bytes("!")}),
+        )
+        .await;
+        let listed = &ends["choices"][0]["logprobs"]["content"];
+        assert_eq!(listed.as_array().unwrap().len(), 2);
         assert!(
             content
                 .iter()
@@ -229,7 +239,120 @@ fn the_last_message_can_be_continued() {
         // <s> <|sep|> u q <|sep|> a a b, and what follows.
         assert_eq!(tokens(json!({"continue_final_message": true})).await, 8);
         assert_eq!(tokens(json!({"add_generation_prompt": false})).await, 9);
-        assert_eq!(tokens(json!({})).await, 11);
+        // It is, unless the request or the switch says otherwise.
+        assert_eq!(tokens(json!({})).await, 8);
+        assert_eq!(tokens(json!({"add_generation_prompt": true})).await, 11);
+        assert_eq!(tokens(json!({"continue_final_message": false})).await, 11);
+        // Nothing is begun by a message without text, or with calls.
+        let call = json!({"type": "function", "function": {"name": "f", "arguments": "{}"}});
+        for (last, expected) in [
+            (json!({"role": "assistant", "content": " "}), 9),
+            (
+                json!({"role": "assistant", "content": "ab", "tool_calls": [call]}),
+                10,
+            ),
+            (json!({"role": "user", "content": "ab"}), 10),
+        ] {
+            let messages = json!([{"role": "user", "content": "q"}, last]);
+            let object = whole(server, &json!({"messages": messages})).await;
+            assert_eq!(object["usage"]["prompt_tokens"], expected, "{last}");
+        }
+    });
+    for switches in [
+        json!({"assistantPrefill": false}),
+        json!({"profile": "vllm"}),
+    ] {
+        serve(switches, async |server| {
+            let messages =
+                json!([{"role": "user", "content": "q"}, {"role": "assistant", "content": "ab"}]);
+            let object = whole(server, &json!({"messages": messages})).await;
+            assert_eq!(object["usage"]["prompt_tokens"], 10);
+        });
+    }
+}
+
+/// What follows the content in the template may contain it.
+#[test]
+fn a_continued_message_ends_where_its_content_ends() {
+    serve_default(async |server| {
+        let template = "{% for m in messages %}{{ m.content | trim }} and more{% endfor %}";
+        server.set_template(Some(template));
+        let tokens = async |content: &str| {
+            let messages = json!([{"role": "assistant", "content": content}]);
+            whole(server, &json!({"messages": messages})).await["usage"]["prompt_tokens"].clone()
+        };
+        // One token of the start, and one per character.
+        assert_eq!(tokens("m").await, 2);
+        assert_eq!(tokens("and ").await, 4);
+        server.set_template(Some("{{ messages | length }}{{ add_generation_prompt }}"));
+        let messages = json!([{"role": "assistant", "content": "a"}]);
+        // <s> 1 True
+        let object = whole(server, &json!({"messages": messages})).await;
+        assert_eq!(object["usage"]["prompt_tokens"], 6);
+        let asked = json!({"messages": messages, "continue_final_message": true});
+        let error = reply(server, &asked).await.error();
+        let param = Some("continue_final_message".into());
+        assert_eq!(error, (400, "invalid_value".into(), param));
+    });
+}
+
+#[test]
+fn llama_cpp_reports_timings() {
+    let names = [
+        "cache_n",
+        "predicted_ms",
+        "predicted_n",
+        "predicted_per_second",
+        "predicted_per_token_ms",
+        "prompt_ms",
+        "prompt_n",
+        "prompt_per_second",
+        "prompt_per_token_ms",
+    ];
+    let check = |timings: &Value, usage: &Value| {
+        let mut given: Vec<_> = timings.as_object().unwrap().keys().collect();
+        given.sort();
+        assert_eq!(given, names);
+        assert!(
+            names
+                .iter()
+                .all(|name| timings[name].as_f64().unwrap() >= 0.0)
+        );
+        assert_eq!(timings["predicted_n"], usage["completion_tokens"]);
+        let prompt = timings["prompt_n"].as_u64().unwrap() + timings["cache_n"].as_u64().unwrap();
+        assert_eq!(prompt, usage["prompt_tokens"].as_u64().unwrap());
+    };
+    serve(json!({"profile": "llamacpp"}), async |server| {
+        let members = json!({"n": 2, "temperature": 1, "max_tokens": 5});
+        let object = whole(server, &members).await;
+        check(&object["timings"], &object["usage"]);
+        let mut members = members;
+        members["stream_options"] = json!({"include_usage": true});
+        let chunks = streamed(server, &members).await;
+        let with: Vec<_> = chunks
+            .iter()
+            .filter(|it| it.get("timings").is_some())
+            .collect();
+        let [last, usage] = &chunks[chunks.len() - 2..] else {
+            unreachable!()
+        };
+        assert_eq!(with, [last]);
+        check(&last["timings"], &usage["usage"]);
+        let object = server.ok(json!({})).await;
+        check(&object["timings"], &object["usage"]);
+        let chunks = server.stream(json!({})).await;
+        assert!(chunks.last().unwrap().get("timings").is_some());
+        assert_eq!(
+            chunks
+                .iter()
+                .filter(|it| it.get("timings").is_some())
+                .count(),
+            1
+        );
+    });
+    serve_default(async |server| {
+        assert!(whole(server, &json!({})).await.get("timings").is_none());
+        assert!(server.ok(json!({})).await.get("timings").is_none());
     });
 }
 

@@ -118,3 +118,63 @@ fn a_text_far_beyond_the_context_is_refused_before_it_is_tokenized() {
         assert_eq!(server.complete(members).await.status, 200);
     });
 }
+
+/// LiteLLM looks for "this model's maximum context length is" in the message, in any case, LangChain for the code and for
+/// "maximum context length".
+#[test]
+fn clients_recognize_what_exceeds_the_context() {
+    serve_default(async |server| {
+        let long = "x".repeat(CONTEXT);
+        let messages = json!([{"role": "user", "content": long}]);
+        let known =
+            format!("This model's maximum context length is {CONTEXT} tokens. The prompt has ");
+        for (url, members, param, end) in [
+            (
+                "completions",
+                json!({"prompt": prompt(70)}),
+                "prompt",
+                "70 tokens.",
+            ),
+            (
+                "completions",
+                json!({"prompt": prompt(70), "n_predict": 3}),
+                "prompt",
+                "70 tokens, and n_predict is 3.",
+            ),
+            (
+                "completions",
+                json!({
+                    "prompt": prompt(60), "max_completion_tokens": 8,
+                    "context_length_exceeded_behavior": "error",
+                }),
+                "max_completion_tokens",
+                "60 tokens, and max_completion_tokens is 8.",
+            ),
+            (
+                "chat/completions",
+                json!({"messages": messages}),
+                "messages",
+                "69 tokens.",
+            ),
+            (
+                "responses",
+                json!({"input": long, "max_output_tokens": 5}),
+                "input",
+                "69 tokens, and max_output_tokens is 5.",
+            ),
+        ] {
+            let mut body = members;
+            body["model"] = json!("default");
+            body["stream"] = json!(true);
+            let request = inpage::api::Request {
+                url: format!("/v1/{url}"),
+                ..completion(&body.to_string())
+            };
+            let reply = server.send(request).await;
+            let expected = (400, "context_length_exceeded".into(), Some(param.into()));
+            assert_eq!(reply.error(), expected, "{body}");
+            let message = &reply.json()["error"]["message"];
+            assert_eq!(message, &json!(format!("{known}{end}")), "{body}");
+        }
+    });
+}

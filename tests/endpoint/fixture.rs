@@ -492,6 +492,15 @@ impl Server {
         self.ready_with(Rc::new(Tokenizer::from_gguf(&metadata).unwrap()))
     }
 
+    /// Has the model's files recommend these values.
+    pub fn recommend(&self, defaults: SamplingDefaults) {
+        let ModelState::Ready(mut ready) = self.ready() else {
+            panic!("it is ready");
+        };
+        ready.sampling_defaults = defaults;
+        self.handler.set_model(MODEL_ID, ModelState::Ready(ready));
+    }
+
     /// Gives the model this chat template, or none.
     pub fn set_template(&self, template: Option<&str>) {
         self.set_template_with(template, AROUND);

@@ -1,5 +1,6 @@
 //! Routes, headers, CORS, authorization and bodies (specification 1; cases A and 011 to 013).
 
+use inpage::api::{ModelState, Request};
 use serde_json::json;
 
 use crate::fixture::*;
@@ -201,5 +202,78 @@ fn case_013_bodies_that_are_too_large() {
         let error = server.complete(json!({"prompt": long})).await.error();
         assert_eq!(error, (413, "request_too_large".into(), None));
         assert_eq!(server.complete(json!({})).await.status, 200);
+    });
+}
+
+#[test]
+fn health_is_open_and_tells_whether_a_model_is_ready() {
+    serve(json!({"apiKey": "k1"}), async |server| {
+        for url in ["/health", "/v1/health", "/health/?x=1"] {
+            let reply = server.get(url).await;
+            assert_eq!((reply.status, reply.text()), (200, r#"{"status":"ok"}"#));
+        }
+        assert_eq!(server.get("/v1/models").await.error().0, 401);
+        let reply = server.send(request("POST", "/health", &[], "{}")).await;
+        assert_eq!(reply.error(), (405, "method_not_allowed".into(), None));
+        let failed = ModelState::Failed("no memory".into());
+        for (state, code) in [
+            (ModelState::Loading, "model_loading"),
+            (ModelState::Unloaded, "model_not_loaded"),
+            (failed, "model_not_loaded"),
+        ] {
+            server.handler.set_model(MODEL_ID, state);
+            let reply = server.get("/health").await;
+            assert_eq!(reply.error(), (503, code.into(), Some("model".into())));
+            assert!(reply.header("retry-after").is_some());
+        }
+        // One of several is enough.
+        server.handler.set_model("other", server.ready());
+        assert_eq!(server.get("/health").await.status, 200);
+        server.handler.remove_model("other");
+        server.handler.remove_model(MODEL_ID);
+        assert_eq!(server.get("/health").await.error().0, 503);
+    });
+}
+
+#[test]
+fn the_key_may_be_in_either_header() {
+    serve(json!({"apiKey": "k1"}), async |server| {
+        let status = async |headers: &[(&str, &str)]| {
+            let request = request("GET", "/v1/models", headers, "");
+            server.send(request).await.status
+        };
+        assert_eq!(status(&[("X-Api-Key", "k1")]).await, 200);
+        assert_eq!(status(&[("Authorization", "Bearer k1")]).await, 200);
+        assert_eq!(status(&[("X-Api-Key", "k2")]).await, 401);
+        assert_eq!(status(&[]).await, 401);
+    });
+}
+
+#[test]
+fn some_routes_need_no_base_path() {
+    serve_default(async |server| {
+        for (route, body) in [
+            ("tokenize", json!({"model": "default", "content": "ab"})),
+            (
+                "detokenize",
+                json!({"model": "default", "tokens": bytes("ab")}),
+            ),
+            (
+                "apply-template",
+                json!({"model": "default", "messages": [{"role": "user", "content": "q"}]}),
+            ),
+        ] {
+            let post = async |url: String| {
+                let request = completion(&body.to_string());
+                let reply = server.send(Request { url, ..request }).await;
+                assert_eq!(reply.status, 200, "{}", reply.text());
+                reply.json()
+            };
+            let with = post(format!("/v1/{route}")).await;
+            assert_eq!(post(format!("/{route}")).await, with);
+        }
+        let mut request = completion(&body(json!({})));
+        request.url = "/completions".into();
+        assert_eq!(server.send(request).await.error().0, 404);
     });
 }

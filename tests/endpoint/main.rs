@@ -18,6 +18,7 @@ mod llama_cpp;
 mod logprobs;
 mod matrix;
 mod objects;
+mod open_responses;
 mod pictures;
 mod profiles;
 mod responses;

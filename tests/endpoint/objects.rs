@@ -102,6 +102,8 @@ fn cases_031_and_032_the_list_of_models() {
         }
         assert_eq!(data[0]["status"], "ready");
         assert_eq!(data[0]["context_length"], CONTEXT);
+        assert_eq!(data[0]["max_model_len"], CONTEXT);
+        assert_eq!(data[0]["capabilities"], json!(["completions", "chat"]));
         assert_eq!(data[1]["status"], "unloaded");
         for url in [
             "/v1/models/org%2Ffake-model",
@@ -113,6 +115,15 @@ fn cases_031_and_032_the_list_of_models() {
         let error = server.get("/v1/models/nope").await.error();
         let param = Some("model".to_owned());
         assert_eq!(error, (404, "model_not_found".into(), param));
+        // Without a template there is no chat.
+        server.set_template(None);
+        let card = server.get("/v1/models/default").await.json();
+        assert_eq!(card["capabilities"], json!(["completions"]));
+    });
+    serve(json!({"chatTemplate": "x"}), async |server| {
+        server.set_template(None);
+        let card = server.get("/v1/models/default").await.json();
+        assert_eq!(card["capabilities"], json!(["completions", "chat"]));
     });
 }
 

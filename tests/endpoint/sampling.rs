@@ -1,6 +1,7 @@
 //! Sampling fields reach the sampler (specification 5; cases 045 to 049).
 
-use serde_json::json;
+use inpage::api::{Request, SamplingDefaults};
+use serde_json::{Value, json};
 
 use crate::fixture::*;
 
@@ -77,5 +78,103 @@ fn model_defaults_apply_only_if_the_switch_is_on() {
             differs |= server.text(json!({"seed": seed})).await != greedy;
         }
         assert!(differs);
+    });
+}
+
+#[test]
+fn messages_are_sampled_as_the_model_recommends() {
+    // Both routes ask for one message; the answer tells the temperature.
+    let messages = async |server: &Server, members: Value| {
+        let messages = json!([{"role": "user", "content": "q"}]);
+        let mut texts = Vec::new();
+        for (request, own) in [
+            (chat as fn(&str) -> Request, json!({"messages": messages})),
+            (responses, json!({"input": "q"})),
+        ] {
+            let mut body = json!({"model": "default", "max_tokens": 8});
+            for given in [&own, &members] {
+                body.as_object_mut()
+                    .unwrap()
+                    .extend(given.as_object().unwrap().clone());
+            }
+            let reply = server.send(request(&body.to_string())).await.json();
+            let text = match reply["choices"][0]["message"]["content"].as_str() {
+                Some(text) => text,
+                None => reply["output"][0]["content"][0]["text"].as_str().unwrap(),
+            };
+            texts.push(text.to_owned());
+        }
+        texts
+    };
+    let differs = async |server: &Server, members: Value| {
+        let greedy = messages(server, json!({"temperature": 0})).await;
+        let mut differs = [false; 2];
+        for seed in 1..=8 {
+            let mut members = members.clone();
+            members["seed"] = json!(seed);
+            let texts = messages(server, members).await;
+            for (route, differs) in differs.iter_mut().enumerate() {
+                *differs |= texts[route] != greedy[route];
+            }
+        }
+        differs
+    };
+    serve_default(async |server| {
+        assert_eq!(differs(server, json!({})).await, [false; 2]);
+        assert_eq!(differs(server, json!({"temperature": 1})).await, [true; 2]);
+    });
+    serve(
+        json!({"useModelGenerationDefaults": false}),
+        async |server| {
+            assert_eq!(differs(server, json!({})).await, [true; 2]);
+        },
+    );
+}
+
+#[test]
+fn messages_have_a_limit_of_tokens_by_default() {
+    let tokens = async |server: &Server, members: Value| {
+        let mut body = json!({"model": "default", "messages": [{"role": "user", "content": "q"}],
+            "ignore_eos": true});
+        body.as_object_mut()
+            .unwrap()
+            .extend(members.as_object().unwrap().clone());
+        let object = server.send(chat(&body.to_string())).await.json();
+        assert_eq!(object["choices"][0]["finish_reason"], "length", "{object}");
+        object["usage"]["completion_tokens"].as_u64().unwrap() as usize
+    };
+    // <s> <|sep|> u q <|sep|> a
+    let all = CONTEXT - 6;
+    serve(json!({"defaultMaxMessageTokens": 9}), async |server| {
+        assert_eq!(tokens(server, json!({})).await, 9);
+        assert_eq!(tokens(server, json!({"max_tokens": 12})).await, 12);
+        assert_eq!(tokens(server, json!({"min_tokens": 11})).await, 11);
+        assert_eq!(tokens(server, json!({"n_predict": -1})).await, all);
+        // What the model says takes precedence, but for a request.
+        server.recommend(SamplingDefaults {
+            max_tokens: Some(5),
+            ..SamplingDefaults::default()
+        });
+        assert_eq!(tokens(server, json!({})).await, 5);
+        assert_eq!(tokens(server, json!({"min_tokens": 7})).await, 7);
+        assert_eq!(tokens(server, json!({"max_tokens": 12})).await, 12);
+    });
+    for switches in [
+        json!({"defaultMaxMessageTokens": "context"}),
+        json!({}),
+        json!({"profile": "jiekou"}),
+    ] {
+        // 2048 tokens do not fit, which is no error.
+        serve(switches, async |server| {
+            assert_eq!(tokens(server, json!({})).await, all);
+        });
+    }
+    let switches = json!({"useModelGenerationDefaults": false, "defaultMaxMessageTokens": 9});
+    serve(switches, async |server| {
+        server.recommend(SamplingDefaults {
+            max_tokens: Some(5),
+            ..SamplingDefaults::default()
+        });
+        assert_eq!(tokens(server, json!({})).await, 9);
     });
 }

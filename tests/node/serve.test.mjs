@@ -44,6 +44,10 @@ describe("a server with several models", () => {
     const client = new OpenAI({ baseURL: `${server.origin}/v1`, apiKey: "x", maxRetries: 0 });
     const statuses = async () => (await client.models.list()).data.map(({ status }) => status);
     assert.deepEqual(await statuses(), ["unloaded", "unloaded"]);
+    // No model is loaded, but each is once a request asks for it.
+    const health = await send(server.origin, "/health", { method: "GET" });
+    assert.deepEqual([health.status, health.text], [200, '{"status":"ok"}']);
+    assert.deepEqual(await statuses(), ["unloaded", "unloaded"]);
     const { model, usage } = await client.completions.create(greedy);
     assert.deepEqual([model, usage.completion_tokens], ["story", 12]);
     const input = "A sentence.";
@@ -104,6 +108,31 @@ describe("a server with a file, a key and names", () => {
     const tooLong = await complete({}, `${" ".repeat(33 << 20)}{}`);
     assert.equal(tooLong.status, 413);
     assert.equal((await complete({})).status, 200);
+  });
+
+  test("the key may be in X-Api-Key, and whether the model is ready needs none", async () => {
+    const body = JSON.stringify(greedy);
+    const keyed = (key) =>
+      send(server.origin, "/v1/completions", { headers: { "x-api-key": key }, body });
+    assert.equal((await keyed("k1")).status, 200);
+    assert.equal((await keyed("k2")).status, 401);
+    for (const path of ["/health", "/v1/health"]) {
+      const { status, text } = await send(server.origin, path, { method: "GET" });
+      assert.deepEqual([status, text], [200, '{"status":"ok"}']);
+    }
+  });
+
+  test("tokens are counted without a base path, too", async () => {
+    const headers = { authorization: "Bearer k1" };
+    const post = async (path, members) => {
+      const body = JSON.stringify({ model: "default", ...members });
+      const { status, text } = await send(server.origin, path, { headers, body });
+      assert.equal(status, 200, text);
+      return JSON.parse(text);
+    };
+    const { tokens } = await post("/tokenize", { content: "Once upon a time", add_special: false });
+    const text = await post("/detokenize", { tokens });
+    assert.deepEqual(text, { prompt: "Once upon a time", content: "Once upon a time" });
   });
 
   test("other paths are the endpoint's errors and are never sent on", async () => {

@@ -1,7 +1,7 @@
 //! HTTP/1.1 around an engine: bytes in, bytes out. The endpoint itself decides what a request means.
 
 import { createServer } from "node:http";
-import { isBelowBasePath } from "../dist/exchange/base_paths.js";
+import { isBelowBasePath, rootRouteBelow } from "../dist/exchange/base_paths.js";
 import { requestId } from "../dist/exchange/error_response.js";
 import { ConnectionTurns } from "./connection_turns.mjs";
 import { limitsOf } from "./http_limits.mjs";
@@ -124,7 +124,10 @@ async function sendWhole(writer, { request, response, waits }, answered) {
 /** Paths that the engine does not answer stay below a base path, where it says so: `engine.fetch` would send others on. */
 function urlOf(engine, path) {
   const url = new URL(`http://localhost${path.startsWith("/") ? path : "/"}`);
-  if (!isBelowBasePath(url, engine.basePaths)) url.pathname = `${engine.basePaths[0]}/_/`;
+  const [base] = engine.basePaths;
+  if (!isBelowBasePath(url, engine.basePaths)) {
+    url.pathname = rootRouteBelow(base, url.pathname) ?? `${base}/_/`;
+  }
   return url;
 }
 

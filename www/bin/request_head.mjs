@@ -6,10 +6,10 @@ import { endpointRoute } from "../dist/exchange/base_paths.js";
 
 /** A function of URL, method and headers that is true if the endpoint looks at the body. */
 export function bodyCheck({ basePaths, apiKey }) {
-  const isAuthorized = typeof apiKey === "string" ? bearerCheck(apiKey) : () => true;
+  const isAuthorized = typeof apiKey === "string" ? keyCheck(apiKey) : () => true;
   return (url, { method, headers }) => {
     if (method !== "POST" || endpointRoute(url, basePaths)?.method !== method) return false;
-    return isAuthorized(headers.authorization ?? "") && isJson(headers["content-type"] ?? "");
+    return isAuthorized(headers) && isJson(headers["content-type"] ?? "");
   };
 }
 
@@ -25,14 +25,16 @@ export function lengthOf({ headers }) {
 }
 
 /** Compares hashes, so that the time tells nothing about the key, its length included. */
-function bearerCheck(key) {
+function keyCheck(key) {
   const digest = (text) => createHash("sha256").update(text).digest();
   const expected = digest(key);
-  return (header) => {
-    const trimmed = header.trim();
+  const isKey = (text) => timingSafeEqual(digest(text), expected);
+  return (headers) => {
+    const trimmed = (headers.authorization ?? "").trim();
     const end = trimmed.indexOf(" ");
     const isBearer = trimmed.slice(0, Math.max(end, 0)).toLowerCase() === "bearer";
-    return isBearer && timingSafeEqual(digest(trimmed.slice(end).trimStart()), expected);
+    if (isBearer && isKey(trimmed.slice(end).trimStart())) return true;
+    return isKey((headers["x-api-key"] ?? "").trim());
   };
 }
 

@@ -125,11 +125,13 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches, form: Form) -> 
         Form::Nested => response_format(fields)?,
         Form::Flat => text_format(fields)?,
     };
+    let tools = tools::read(fields, switches.tool_names, form)?;
+    let is_forced = tools.as_ref().is_some_and(|tools| tools.is_forced);
+    // It describes the text, and there is none beside a forced call, which has its own schema.
+    let format = format.filter(|_| form == Form::Nested || !is_forced);
     let grammar = grammar(fields)?;
     let mut structured = structured_outputs::read(fields)?;
     structured.extend(json_schema(fields)?);
-    let tools = tools::read(fields, switches.tool_names, form)?;
-    let is_forced = tools.as_ref().is_some_and(|tools| tools.is_forced);
     let mut given: Vec<&str> = Vec::new();
     given.extend(format.is_some().then_some(format_field));
     given.extend(grammar.is_some().then_some(GRAMMAR));

@@ -27,7 +27,9 @@ fields! {
         add_generation_prompt: Field<Flag> =
             flag().default_is("true, and false with `continue_final_message`").of("vLLM"),
         /// Continue the last message instead of beginning one.
-        continue_final_message: Or<Flag> = flag().or(false).of("vLLM"),
+        continue_final_message: Field<Flag> = flag()
+            .default_is("false; true if the last message is a text of the assistant (`assistantPrefill`)")
+            .of("vLLM"),
         /// Whether the model may call several tools in one message.
         parallel_tool_calls: Or<Flag> = flag().or(true),
     }
@@ -94,6 +96,8 @@ pub(in crate::api) struct Conversation {
     pub reasoning_effort: Option<&'static str>,
     pub add_generation_prompt: bool,
     pub continues_final_message: bool,
+    /// Nobody asked for it to continue the last message: if the template does not print that, a message begins.
+    pub is_prefill: bool,
     pub parallel_tool_calls: bool,
     /// The pictures of all messages, in their order.
     pub images: Images,
@@ -125,6 +129,11 @@ pub(in crate::api) fn read(
     let continues_final_message =
         ConversationFields::continue_final_message.read(fields, switches)?;
     let add_generation_prompt = ConversationFields::add_generation_prompt.read(fields, switches)?;
+    let is_prefill = switches.assistant_prefill
+        && continues_final_message.is_none()
+        && add_generation_prompt.is_none()
+        && given.last().is_some_and(is_begun);
+    let continues_final_message = continues_final_message.unwrap_or(is_prefill);
     if continues_final_message && add_generation_prompt == Some(true) {
         return Err(fault(
             RequestFault::ConflictingParameters,
@@ -143,10 +152,29 @@ pub(in crate::api) fn read(
         reasoning_effort: ConversationFields::reasoning_effort.read(fields, switches)?,
         add_generation_prompt: add_generation_prompt.unwrap_or(!continues_final_message),
         continues_final_message,
+        is_prefill,
         parallel_tool_calls: ConversationFields::parallel_tool_calls.read(fields, switches)?,
         images: images.finish(MESSAGES),
         now,
     })
+}
+
+/// Whether a message, as it is given, may be the beginning of the one that the model writes: of the assistant, with a text and
+/// nothing else.
+fn is_begun(given: &Value) -> bool {
+    let is_text = |text: Option<&str>| text.is_some_and(|text| !text.trim().is_empty());
+    let has_text = match &given["content"] {
+        Value::Array(parts) => {
+            let mut parts = parts.iter();
+            parts.len() > 0 && parts.all(|part| is_text(part["text"].as_str()))
+        }
+        content => is_text(content.as_str()),
+    };
+    let others = ["tool_calls", "function_call", "refusal"];
+    let is_absent =
+        |member: &Value| member.is_null() || member.as_array().is_some_and(Vec::is_empty);
+    let has_others = others.iter().any(|name| !is_absent(&given[*name]));
+    given["role"] == "assistant" && has_text && !has_others
 }
 
 fn message(index: usize, given: &Value, images: &mut ImageReader) -> Result<Value> {

@@ -166,6 +166,7 @@ pub(in crate::api) fn read(
         reasoning_effort: None,
         add_generation_prompt: true,
         continues_final_message: false,
+        is_prefill: false,
         parallel_tool_calls: InputFields::parallel_tool_calls.read(fields, switches)?,
         now,
     })

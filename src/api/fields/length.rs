@@ -13,7 +13,7 @@ use crate::{Error, RequestFault, Result};
 fields! {
     LengthFields {
         /// Most tokens of a completion; 0 generates nothing.
-        max_tokens: Field<Count> = count(0).default_is("switch `defaultMaxTokens`; of messages: what the context holds"),
+        max_tokens: Field<Count> = count(0).default_is("switch `defaultMaxTokens`; of messages: what the model's files say, else `defaultMaxMessageTokens`, as far as it fits"),
         /// The same as `max_tokens`; if several of its names are given, they must be equal.
         max_completion_tokens: Field<Count> = count(0),
         /// The same as `max_tokens`; -1: until the context is full.
@@ -47,7 +47,7 @@ fields! {
 #[derive(Debug, Clone)]
 pub(in crate::api) struct Length {
     /// `None`: the switch `defaultMaxTokens` decides.
-    pub max_tokens: Option<usize>,
+    pub max_tokens: Option<MaxTokens>,
     /// Without `max_tokens`: generate until the context is full, whatever the switch says.
     pub fills_context: bool,
     /// None of them empty.
@@ -64,13 +64,21 @@ pub(in crate::api) struct Length {
     pub truncate_sequence: bool,
 }
 
+/// The given limit of a completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::api) struct MaxTokens {
+    /// The field that gives it.
+    pub name: &'static str,
+    pub tokens: usize,
+}
+
 /// `default_max_tokens` holds without `max_tokens`. `own_name` is what the route calls `max_tokens` besides its names in
 /// [`LengthFields`].
 pub(in crate::api) fn read(
     fields: &Fields,
     switches: &Switches,
     default_max_tokens: DefaultMaxTokens,
-    own_name: Option<&str>,
+    own_name: Option<&'static str>,
 ) -> Result<Length> {
     let (max_tokens, fills_context) = max_tokens(fields, switches, own_name)?;
     Ok(Length {
@@ -98,9 +106,10 @@ pub(in crate::api) fn read(
 fn max_tokens(
     fields: &Fields,
     switches: &Switches,
-    own_name: Option<&str>,
-) -> Result<(Option<usize>, bool)> {
-    let mut given = own_name.map_or(Ok(None), |name| fields.count(name))?;
+    own_name: Option<&'static str>,
+) -> Result<(Option<MaxTokens>, bool)> {
+    let own = own_name.map_or(Ok(None), |name| fields.count(name))?;
+    let mut given = either(None, own_name.unwrap_or_default(), own)?;
     for field in [
         LengthFields::max_tokens,
         LengthFields::max_completion_tokens,
@@ -117,11 +126,15 @@ fn max_tokens(
     }
 }
 
-/// The same number by two names.
-fn either(given: Option<usize>, alias: &str, other: Option<usize>) -> Result<Option<usize>> {
-    match (given, other) {
-        (Some(one), Some(other)) if one != other => Err(differs(alias, other)),
-        (one, other) => Ok(one.or(other)),
+/// The limit that was `given` so far, or else the `tokens` of the field `name`. Both must be equal.
+fn either(
+    given: Option<MaxTokens>,
+    name: &'static str,
+    tokens: Option<usize>,
+) -> Result<Option<MaxTokens>> {
+    match (given, tokens) {
+        (Some(given), Some(tokens)) if given.tokens != tokens => Err(differs(name, tokens)),
+        (given, tokens) => Ok(given.or(tokens.map(|tokens| MaxTokens { name, tokens }))),
     }
 }
 
@@ -132,11 +145,12 @@ fn differs(alias: &str, given: impl std::fmt::Display) -> Error {
 
 fn min_tokens(
     min_tokens: usize,
-    max_tokens: Option<usize>,
+    max_tokens: Option<MaxTokens>,
     fills_context: bool,
     default_max_tokens: DefaultMaxTokens,
 ) -> Result<usize> {
-    let most = max_tokens.or(match default_max_tokens {
+    let given = max_tokens.map(|given| given.tokens);
+    let most = given.or(match default_max_tokens {
         DefaultMaxTokens::Tokens(tokens) if !fills_context => Some(tokens),
         _ => None,
     });

@@ -34,7 +34,7 @@ pub(super) use constraints::Constraint;
 pub(super) use conversation::Conversation;
 pub(super) use declare::{Field, Or, fields, request, wire_types};
 pub(super) use form::Form;
-pub(super) use length::Length;
+pub(super) use length::{Length, MaxTokens};
 pub(super) use logprobs::Logprobs;
 pub(super) use prompt::{Prompt, PromptPart, PromptReader};
 pub(super) use prompt_tokens::{KeptTokens, PromptTokens};

@@ -60,7 +60,7 @@ fields! {
         repetition_penalty: Or<Number> = REPETITION_PENALTY.or(1.0).of("vLLM, Fireworks"),
         /// The same as `repetition_penalty`.
         repeat_penalty: Field<Number> = REPETITION_PENALTY.of("llama.cpp"),
-        /// Token ids, and what is added to their logits; or pairs of an id or a string and a number or false, which forbids
+        /// Token ids or strings, and what is added to their logits; or pairs of an id or a string and a number or false, which forbids
         /// the token.
         logit_bias: Field<BiasField> = biases(1024, open(|it| bound(it, 100.0))),
         /// Mirostat 2.0: the surprise to aim at; replaces `top_k`, `typical_p`, `top_p` and `min_p`.
@@ -253,6 +253,8 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Sampl
             top_k: top_k.map(|top_k| i64::try_from(top_k).unwrap_or(i64::MAX)),
             min_p: share(SamplingFields::min_p)?,
             repetition_penalty: repetition_penalty(fields, switches)?,
+            // Of another group of fields.
+            max_tokens: None,
         },
         seed: seed.and_then(|seed| i64::try_from(seed).ok()),
         typical_p: narrow(SamplingFields::typical_p.read(fields, switches)?),
@@ -297,7 +299,7 @@ fn repetition_penalty(fields: &Fields, switches: &Switches) -> Result<Option<f32
 }
 
 /// The forms of a bias.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Biases {
     ids: Vec<(u32, f32)>,
     texts: Vec<(String, Option<f32>)>,
@@ -308,10 +310,7 @@ fn logit_bias(fields: &Fields, most: f64) -> Result<Biases> {
     let name = SamplingFields::logit_bias.name;
     match fields.get(name) {
         Some(Value::Array(pairs)) => bias_pairs(name, pairs, most),
-        _ => Ok(Biases {
-            ids: bias_map(fields, name, most)?,
-            ..Biases::default()
-        }),
+        _ => bias_map(fields, name, most),
     }
 }
 
@@ -365,28 +364,42 @@ fn bias_in(name: &str, bias: f64, most: f64) -> Result<f32> {
     Ok(moderate(bias))
 }
 
-fn bias_map(fields: &Fields, name: &str, most: f64) -> Result<Vec<(u32, f32)>> {
-    let Some(biases) = fields.object(name)? else {
-        return Ok(Vec::new());
+/// OpenAI's form: an object with ids as names. A name that is no number is a text, as in llama.cpp.
+fn bias_map(fields: &Fields, name: &str, most: f64) -> Result<Biases> {
+    let mut biases = Biases::default();
+    let Some(map) = fields.object(name)? else {
+        return Ok(biases);
     };
-    if biases.len() > MAX_LOGIT_BIASES {
+    if map.len() > MAX_LOGIT_BIASES {
         let bounds = format!("at most {MAX_LOGIT_BIASES} entries");
-        return Err(out_of_range(name, &bounds, biases.len()));
+        return Err(out_of_range(name, &bounds, map.len()));
     }
-    let entry = |(key, value): (&String, &Value)| {
+    for (key, value) in map {
+        let bias = value.as_f64();
+        let bias = bias.ok_or_else(|| invalid_type(name, "made of numbers", value))?;
+        let bias = bias_in(name, bias, most)?;
         let is_digits = key.bytes().all(|byte| byte.is_ascii_digit());
         let is_canonical = is_digits && (key.len() == 1 || !key.starts_with('0'));
-        let id = key.parse::<u32>().ok().filter(|_| is_canonical);
-        let id = id.ok_or_else(|| {
-            let given = describe(&Value::String(key.clone()));
-            out_of_range(name, "keyed by token ids", given)
-        })?;
-        match value.as_f64() {
-            None => Err(invalid_type(name, "made of numbers", value)),
-            Some(bias) => Ok((id, bias_in(name, bias, most)?)),
+        match key.parse::<u32>().ok().filter(|_| is_canonical) {
+            Some(id) => biases.ids.push((id, bias)),
+            None if key.is_empty() => {
+                return Err(invalid_value(name, "a text of it must not be empty"));
+            }
+            None if looks_like_a_number(key) => {
+                let given = describe(&Value::String(key.clone()));
+                return Err(out_of_range(name, "keyed by token ids or texts", given));
+            }
+            None => biases.texts.push((key.clone(), Some(bias))),
         }
-    };
-    biases.iter().map(entry).collect()
+    }
+    check_text_bytes(name, biases.texts.iter().map(|(text, _)| text.as_str()))?;
+    Ok(biases)
+}
+
+/// Whether someone who wrote `text` may have meant an id.
+fn looks_like_a_number(text: &str) -> bool {
+    let is_of_number = |byte: u8| byte.is_ascii_digit() || b"+-.".contains(&byte);
+    text.bytes().all(is_of_number) && text.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 fn mirostat(fields: &Fields, switches: &Switches) -> Result<Option<MirostatParams>> {

@@ -1,22 +1,24 @@
-//! The `Authorization` check of specification 1.3. There is one key and no notion of users.
+//! The check of the key (specification 1.3). There is one key and no notion of users.
 
 use crate::{RequestFault, Result};
 
 use super::message::Request;
 use crate::api::error::fault_without_param;
 
-/// Requires `Bearer <api_key>` if a key is configured; otherwise the header is ignored.
+/// Requires the key in `Authorization: Bearer` or in `X-Api-Key` if one is configured; otherwise the headers are ignored.
 pub(in crate::api) fn check_authorization(request: &Request, api_key: Option<&str>) -> Result<()> {
     let Some(api_key) = api_key else {
         return Ok(());
     };
-    let given = request.header("authorization").and_then(bearer_token);
-    if given.is_some_and(|given| equal_in_constant_time(given.as_bytes(), api_key.as_bytes())) {
+    let bearer = request.header("authorization").and_then(bearer_token);
+    let given = [bearer, request.header("x-api-key").map(str::trim)];
+    let is_key = |given: &str| equal_in_constant_time(given.as_bytes(), api_key.as_bytes());
+    if given.into_iter().flatten().any(is_key) {
         return Ok(());
     }
     Err(fault_without_param(
         RequestFault::InvalidApiKey,
-        "the Authorization header must be \"Bearer <key>\" with the configured key",
+        "the Authorization header must be \"Bearer <key>\" with the configured key, or the X-Api-Key header the key",
     ))
 }
 
@@ -43,15 +45,37 @@ mod tests {
     use super::*;
 
     fn allowed(authorization: Option<&str>, key: Option<&str>) -> bool {
-        let headers = authorization
-            .map(|value| ("authorization".to_owned(), value.to_owned()))
-            .into_iter()
-            .collect();
+        let header = authorization.map(|value| ("authorization", value));
+        allowed_with(header.as_slice(), key)
+    }
+
+    fn allowed_with(headers: &[(&str, &str)], key: Option<&str>) -> bool {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let request = Request {
-            headers,
+            headers: headers.collect(),
             ..Request::default()
         };
         check_authorization(&request, key).is_ok()
+    }
+
+    #[test]
+    fn either_header_may_have_the_key() {
+        let key = Some("k1");
+        assert!(allowed_with(&[("X-Api-Key", "k1")], key));
+        assert!(allowed_with(
+            &[("x-api-key", " k1 "), ("authorization", "Bearer unused")],
+            key
+        ));
+        for headers in [
+            &[("x-api-key", "k2")][..],
+            &[("x-api-key", "")],
+            &[("x-api-key", "Bearer k1")],
+            &[("x-api-key", "k"), ("authorization", "k1")],
+        ] {
+            assert!(!allowed_with(headers, key), "{headers:?}");
+        }
     }
 
     #[test]

@@ -3,9 +3,11 @@
 mod chat;
 mod completions;
 mod embeddings;
+mod health;
 mod models;
 mod responses;
 mod route;
+mod timings;
 mod token_logprobs;
 mod tokens;
 
@@ -19,24 +21,32 @@ static ROUTES: &[&Route] = &[
     &completions::ROUTE,
     &chat::ROUTE,
     &responses::ROUTE,
+    &responses::input_tokens::ROUTE,
     &embeddings::ROUTE,
     &tokens::tokenize::ROUTE,
     &tokens::detokenize::ROUTE,
     &tokens::apply_template::ROUTE,
     &models::LIST,
     &models::CARD,
+    &health::ROUTE,
 ];
+
+/// Routes that are without a base path, too, as other servers have them. Whether requests to such a URL reach the endpoint is
+/// decided by its doors: those of a page send them to the network.
+const ROOT_PATHS: [&str; 4] = ["tokenize", "detokenize", "apply-template", "health"];
 
 /// The route at `url` (`/path?query` or absolute) and its parameter, decoded.
 pub(super) fn find(url: &str, base_paths: &[String]) -> Option<(&'static Route, String)> {
     let path = path_of(url);
     let path = path.strip_suffix('/').unwrap_or(path);
-    base_paths.iter().find_map(|base| {
+    let below = |base: &str| {
         let base = base.trim_end_matches('/');
         let path = path.strip_prefix(base)?.strip_prefix('/')?;
         let mut routes = ROUTES.iter();
         routes.find_map(|route| Some((*route, route.parameter(path)?)))
-    })
+    };
+    let found = base_paths.iter().find_map(|base| below(base));
+    found.or_else(|| below("").filter(|(route, _)| ROOT_PATHS.contains(&route.path)))
 }
 
 /// No route is at `url`.
@@ -153,6 +163,7 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     chat::visit_types(visitor);
     completions::visit_types(visitor);
     embeddings::visit_types(visitor);
+    health::visit_types(visitor);
     models::visit_types(visitor);
     responses::visit_types(visitor);
     tokens::visit_types(visitor);
@@ -223,8 +234,25 @@ mod tests {
             "/a?x=/v1/completions",
             "https://page.example",
             "/v1/models//",
+            "/completions",
+            "/models",
+            "/health/x",
         ] {
             assert_eq!(parse(url), None, "{url}");
+        }
+    }
+
+    /// `inpage serve` answers them.
+    #[test]
+    fn the_server_knows_the_routes_without_a_base_path() {
+        let script = include_str!("../../../www/src/exchange/base_paths.ts");
+        let declaration = format!("const ROOT_PATHS = {ROOT_PATHS:?};");
+        assert!(script.contains(&declaration), "expected: {declaration}");
+        for path in ROOT_PATHS {
+            let found = Some((path, String::new()));
+            assert_eq!(parse(&format!("/{path}")), found);
+            assert_eq!(parse(&format!("https://a.example/{path}/?x")), found);
+            assert_eq!(parse(&format!("/v1/{path}")), found);
         }
     }
 

@@ -8,6 +8,7 @@ use crate::api::endpoint::Endpoint;
 use crate::api::http::Response;
 use crate::api::json::to_json;
 use crate::api::models::{Entry, ModelState, Models};
+use crate::api::switches::Switches;
 
 /// `GET /models`.
 pub(in crate::api) static LIST: Route = Route {
@@ -43,20 +44,24 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
 
 /// All models, without the alias.
 fn list(endpoint: &Endpoint) -> Response {
-    Response::json(200, body(&endpoint.models))
+    Response::json(200, body(&endpoint.models, &endpoint.switches))
 }
 
-fn body(models: &Models) -> Vec<u8> {
+fn body(models: &Models, switches: &Switches) -> Vec<u8> {
+    let entries = models.entries();
+    let card = |entry| ModelCard::new(entry, switches);
     to_json(&ModelList {
         object: "list",
-        data: models.entries().iter().map(ModelCard::new).collect(),
+        data: entries.iter().map(card).collect(),
     })
 }
 
 /// The model that `name` refers to.
 fn card(endpoint: &Endpoint, name: &str) -> Result<Response> {
-    let entry = endpoint.models.find(name, &endpoint.switches)?;
-    Ok(Response::json(200, to_json(&ModelCard::new(&entry))))
+    let switches = &endpoint.switches;
+    let entry = endpoint.models.find(name, switches)?;
+    let card = ModelCard::new(&entry, switches);
+    Ok(Response::json(200, to_json(&card)))
 }
 
 /// The registered models.
@@ -84,11 +89,16 @@ struct ModelCard<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     context_length: Option<usize>,
+    /// The same, by its name in vLLM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    max_model_len: Option<usize>,
+    /// `completions`, and `chat` if it has a chat template; or `embeddings`.
     capabilities: &'a [&'a str],
 }
 
 impl ModelCard<'_> {
-    fn new(entry: &Entry) -> ModelCard<'_> {
+    fn new<'a>(entry: &'a Entry, switches: &Switches) -> ModelCard<'a> {
         let (status, context_length) = match &entry.state {
             ModelState::Unloaded => ("unloaded", None),
             ModelState::Loading => ("loading", None),
@@ -103,8 +113,10 @@ impl ModelCard<'_> {
             owned_by: "inpage",
             status,
             context_length,
+            max_model_len: context_length,
             capabilities: match &entry.state {
                 ModelState::ReadyToEmbed(_) => &["embeddings"],
+                ModelState::Ready(ready) if ready.chats(switches) => &["completions", "chat"],
                 _ => &["completions"],
             },
         }
@@ -121,7 +133,7 @@ mod tests {
         models.set("org/b", ModelState::Loading, 7000);
         models.set("a", ModelState::Failed("no memory".into()), 8500);
         models.set("org/b", ModelState::Unloaded, 9000);
-        let list = String::from_utf8(body(&models)).unwrap();
+        let list = String::from_utf8(body(&models, &Switches::default())).unwrap();
         assert_eq!(
             list,
             r#"{"object":"list","data":[{"id":"org/b","object":"model","created":7,"owned_by":"inpage","status":"unloaded","capabilities":["completions"]},{"id":"a","object":"model","created":8,"owned_by":"inpage","status":"failed","capabilities":["completions"]}]}"#

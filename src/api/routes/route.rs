@@ -47,6 +47,11 @@ pub(in crate::api) enum Upstream {
 }
 
 impl Route {
+    /// Whether a request needs the key of the switch `apiKey`.
+    pub(in crate::api) fn needs_key(&self) -> bool {
+        self.path != "health"
+    }
+
     /// The value of the `Allow` header.
     pub(in crate::api) fn allow(&self) -> String {
         format!("{}, OPTIONS", self.method)

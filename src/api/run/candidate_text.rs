@@ -180,6 +180,8 @@ pub(super) struct CandidateText {
 /// A generated token. `start` and `end` are code points of the completion.
 struct Unsettled {
     id: u32,
+    /// Log-probabilities list it: it does not end a message.
+    is_listed: bool,
     start: usize,
     end: usize,
     score: Option<Box<TokenScore>>,
@@ -374,7 +376,8 @@ impl CandidateText {
         }
         let options = self.options.clone();
         let start;
-        if options.stop_ids.contains(id) {
+        let ends = options.stop_ids.contains(id);
+        if ends {
             let is_stop = !options.stop_ids.is_end_of_text(id);
             let stop_reason = is_stop.then_some(StopReason::Id(id));
             self.end(FinishReason::Stop, stop_reason, piece);
@@ -406,6 +409,7 @@ impl CandidateText {
         if options.listing.is_some() || options.wants_ids || options.wants_raw {
             self.unsettled.push_back(Unsettled {
                 id,
+                is_listed: !ends || self.message.is_none(),
                 start,
                 end: self.detokenizer.end(),
                 score,
@@ -469,7 +473,7 @@ impl CandidateText {
             if self.options.wants_raw {
                 self.raw_ids.push(token.id);
             }
-            if let Some(listing) = &self.options.listing {
+            if let Some(listing) = self.options.listing.as_ref().filter(|_| token.is_listed) {
                 let score = token.score.as_deref().ok_or_else(missing_score)?;
                 // A token that a stop string removed begins at the end of the text.
                 let start = self.first_offset + token.start.min(self.settled_chars);

@@ -1,9 +1,8 @@
 //! How much of a prompt and of its completion fits the model's context (specification 11).
 
-use crate::api::error::fault;
-use crate::api::fields::Length;
-use crate::api::switches::{ContextLengthExceededBehavior, ContextWord, DefaultMaxTokens};
-use crate::{RequestFault, Result};
+use crate::api::fields::{Length, MaxTokens};
+use crate::api::switches::{ContextLengthExceededBehavior, DefaultMaxTokens};
+use crate::{Error, Result};
 
 /// How much of a request fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,22 +13,60 @@ pub(super) struct Fit {
     pub max_tokens: usize,
 }
 
+/// How many tokens a completion has without `max_tokens`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DefaultLength {
+    /// As if the request asked for them.
+    Tokens(usize),
+    /// What the context leaves, but no more than this.
+    Remaining { at_most: usize },
+}
+
+impl DefaultLength {
+    pub(super) const ALL: DefaultLength = DefaultLength::Remaining {
+        at_most: usize::MAX,
+    };
+
+    /// Of a completion that is text.
+    pub(super) fn of_text(default: DefaultMaxTokens) -> DefaultLength {
+        match default {
+            DefaultMaxTokens::Tokens(tokens) => DefaultLength::Tokens(tokens),
+            DefaultMaxTokens::Context(_) => DefaultLength::ALL,
+        }
+    }
+
+    /// Of a message, for which a model may have its own limit.
+    pub(super) fn of_message(default: DefaultMaxTokens, of_model: Option<usize>) -> DefaultLength {
+        let default = match default {
+            DefaultMaxTokens::Tokens(tokens) => tokens,
+            DefaultMaxTokens::Context(_) => usize::MAX,
+        };
+        DefaultLength::Remaining {
+            at_most: of_model.unwrap_or(default),
+        }
+    }
+}
+
 /// Fits a prompt of `prompt_tokens` and the requested length into a context of `context_tokens`.
 pub(super) fn fit(
     prompt_tokens: usize,
     context_tokens: usize,
     length: &Length,
-    default_max_tokens: DefaultMaxTokens,
+    default: DefaultLength,
 ) -> Result<Fit> {
-    let default_max_tokens = match length.fills_context {
-        true => DefaultMaxTokens::Context(ContextWord::Context),
-        false => default_max_tokens,
+    let default = match length.fills_context {
+        true => DefaultLength::ALL,
+        false => default,
     };
-    let requested = length.max_tokens.unwrap_or(match default_max_tokens {
-        DefaultMaxTokens::Tokens(tokens) => tokens,
-        // All that remains, but at least one, so that a prompt that fills the context is an error.
-        DefaultMaxTokens::Context(_) => context_tokens.saturating_sub(prompt_tokens).max(1),
-    });
+    let requested = match (length.max_tokens, default) {
+        (Some(given), _) => given.tokens,
+        (None, DefaultLength::Tokens(tokens)) => tokens,
+        // At least one, so that a prompt that fills the context is an error.
+        (None, DefaultLength::Remaining { at_most }) => {
+            let remaining_tokens = context_tokens.saturating_sub(prompt_tokens);
+            remaining_tokens.min(at_most.max(length.min_tokens)).max(1)
+        }
+    };
     let is_too_long = |prompt_tokens: usize| {
         prompt_tokens > context_tokens || (prompt_tokens == context_tokens && requested > 0)
     };
@@ -43,19 +80,26 @@ pub(super) fn fit(
             }
         };
     }
-    let exceeded = |param: &str| {
-        let message = format!(
-            "{param}: the prompt has {kept_tokens} tokens and max_tokens is {requested}, \
-             but the context holds {context_tokens} tokens"
-        );
-        Err(fault(RequestFault::ContextLengthExceeded, param, message))
+    let prompt = format!("The prompt has {kept_tokens} tokens");
+    let given = match length.max_tokens {
+        Some(MaxTokens { name, tokens }) => format!(", and {name} is {tokens}"),
+        None if kept_tokens == context_tokens => ", which leave none to generate".to_owned(),
+        None => String::new(),
     };
     if is_too_long(kept_tokens) {
-        return exceeded("prompt");
+        let sent = format!("{prompt}{given}");
+        return Err(Error::exceeds_context("prompt", context_tokens, sent));
     }
     let left_tokens = context_tokens - kept_tokens;
     if requested > left_tokens && length.exceeded_behavior == ContextLengthExceededBehavior::Error {
-        return exceeded("max_tokens");
+        let (param, sent) = match length.max_tokens {
+            Some(MaxTokens { name, .. }) => (name, format!("{prompt}{given}")),
+            None => (
+                "max_tokens",
+                format!("{prompt}, and a completion has up to {requested} by default"),
+            ),
+        };
+        return Err(Error::exceeds_context(param, context_tokens, sent));
     }
     Ok(Fit {
         kept_tokens,
@@ -66,7 +110,7 @@ pub(super) fn fit(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Error;
+    use crate::api::switches::ContextWord;
     use ContextLengthExceededBehavior::{Error as Refuse, Truncate};
 
     const C: usize = 32;
@@ -77,7 +121,10 @@ mod tests {
         truncate: bool,
     ) -> Length {
         Length {
-            max_tokens: Some(max_tokens),
+            max_tokens: Some(MaxTokens {
+                name: "max_tokens",
+                tokens: max_tokens,
+            }),
             fills_context: false,
             stop: Vec::new(),
             stop_token_ids: Vec::new(),
@@ -98,12 +145,13 @@ mod tests {
         truncate: bool,
     ) -> std::result::Result<(usize, usize), String> {
         let length = length(max_tokens, behavior, truncate);
-        match fit(prompt_tokens, C, &length, DefaultMaxTokens::Tokens(16)) {
+        match fit(prompt_tokens, C, &length, DefaultLength::Tokens(16)) {
             Ok(fit) => Ok((fit.kept_tokens, fit.max_tokens)),
             Err(Error::Request { param, message, .. }) => {
-                for number in [C, max_tokens] {
-                    assert!(message.contains(&number.to_string()), "{message}");
-                }
+                let known = "This model's maximum context length is 32 tokens. The prompt has ";
+                assert!(message.starts_with(known), "{message}");
+                let given = format!(" tokens, and max_tokens is {max_tokens}.");
+                assert!(message.ends_with(&given), "{message}");
                 Err(param.unwrap())
             }
             Err(other) => panic!("{other}"),
@@ -157,7 +205,7 @@ mod tests {
                     prompt_tokens,
                     context_tokens,
                     &length,
-                    DefaultMaxTokens::Tokens(16),
+                    DefaultLength::Tokens(16),
                 );
                 if let Ok(fitted) = fitted {
                     assert!(fitted.kept_tokens + fitted.max_tokens <= context_tokens);
@@ -170,9 +218,49 @@ mod tests {
     fn the_default_length() {
         let mut length = length(0, Refuse, false);
         length.max_tokens = None;
+        let fit_default = |length: &Length, default| fit(10, C, length, default);
+        let most = |default| fit_default(&length, default).map(|fit| fit.max_tokens);
+        assert_eq!(most(DefaultLength::Tokens(16)), Ok(16));
+        assert_eq!(most(DefaultLength::ALL), Ok(C - 10));
+        // A limit is no request: what does not fit is no error.
+        assert_eq!(most(DefaultLength::Remaining { at_most: 4 }), Ok(4));
+        assert_eq!(most(DefaultLength::Remaining { at_most: 99 }), Ok(C - 10));
+        length.min_tokens = 6;
+        let at_least = fit_default(&length, DefaultLength::Remaining { at_most: 4 });
+        assert_eq!(at_least.map(|fit| fit.max_tokens), Ok(6));
+        length.fills_context = true;
+        let all = fit_default(&length, DefaultLength::Remaining { at_most: 4 });
+        assert_eq!(all.map(|fit| fit.max_tokens), Ok(C - 10));
+    }
+
+    #[test]
+    fn whose_limit_a_message_has() {
+        let tokens = DefaultMaxTokens::Tokens(7);
         let context = DefaultMaxTokens::Context(ContextWord::Context);
-        let fit_default = |default| fit(10, C, &length, default).map(|fit| fit.max_tokens);
-        assert_eq!(fit_default(DefaultMaxTokens::Tokens(16)), Ok(16));
-        assert_eq!(fit_default(context), Ok(C - 10));
+        let limit = |at_most| DefaultLength::Remaining { at_most };
+        assert_eq!(DefaultLength::of_message(tokens, None), limit(7));
+        assert_eq!(DefaultLength::of_message(tokens, Some(9)), limit(9));
+        assert_eq!(DefaultLength::of_message(context, Some(9)), limit(9));
+        assert_eq!(DefaultLength::of_message(context, None), DefaultLength::ALL);
+        assert_eq!(DefaultLength::of_text(tokens), DefaultLength::Tokens(7));
+        assert_eq!(DefaultLength::of_text(context), DefaultLength::ALL);
+    }
+
+    #[test]
+    fn no_message_names_a_field_that_nobody_sent() {
+        let mut length = length(0, Refuse, false);
+        length.max_tokens = None;
+        let message = |prompt_tokens| {
+            let fitted = fit(prompt_tokens, C, &length, DefaultLength::Tokens(16));
+            fitted.unwrap_err().to_string()
+        };
+        let context = "This model's maximum context length is 32 tokens.";
+        let expected = format!("{context} The prompt has 40 tokens.");
+        assert_eq!(message(40), expected);
+        let expected = format!("{context} The prompt has 32 tokens, which leave none to generate.");
+        assert_eq!(message(32), expected);
+        let by_default = "and a completion has up to 16 by default.";
+        let expected = format!("{context} The prompt has 20 tokens, {by_default}");
+        assert_eq!(message(20), expected);
     }
 }

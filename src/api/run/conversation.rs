@@ -26,6 +26,24 @@ pub(super) struct RenderedPrompt {
 
 /// Renders a conversation. `placeholder` is what stands for a picture.
 pub(super) fn render_prompt(
+    chat: Conversation,
+    tokenizer: &Tokenizer,
+    placeholder: Option<&str>,
+) -> Result<RenderedPrompt> {
+    if !chat.is_prefill {
+        return render_as_told(chat, tokenizer, placeholder);
+    }
+    let next_turn = Conversation {
+        continues_final_message: false,
+        add_generation_prompt: true,
+        ..chat.clone()
+    };
+    let continued = render_as_told(chat, tokenizer, placeholder);
+    continued.or_else(|_| render_as_told(next_turn, tokenizer, placeholder))
+}
+
+/// Continues the last message, or fails.
+fn render_as_told(
     mut chat: Conversation,
     tokenizer: &Tokenizer,
     placeholder: Option<&str>,
@@ -36,6 +54,9 @@ pub(super) fn render_prompt(
     adapt(&mut chat, template);
     let marker = unused_character(&chat, template)?;
     mark(&mut chat, tokenizer, marker);
+    if chat.continues_final_message {
+        mark_end(&mut chat.messages, marker)?;
+    }
     shape_contents(
         &mut chat.messages,
         template,
@@ -61,7 +82,7 @@ pub(super) fn render_prompt(
     );
     let mut text = rendered.map_err(|error| refused(&error, marker))?;
     if chat.continues_final_message {
-        end_with_last_message(&mut text, &chat.messages)?;
+        cut_at_mark(&mut text, marker)?;
     }
     Ok(RenderedPrompt { text, marker })
 }
@@ -241,24 +262,41 @@ fn mark(chat: &mut Conversation, tokenizer: &Tokenizer, marker: Marker) {
     }
 }
 
-/// Cuts `text` behind the content of the last message.
-fn end_with_last_message(text: &mut String, messages: &[Value]) -> Result<()> {
-    let content = messages
-        .last()
-        .and_then(|message| message["content"].as_str());
-    let content = content.unwrap_or_default().trim();
-    let at = text.rfind(content).filter(|_| !content.is_empty());
+/// Two markers, which marked texts do not contain, behind the content of the last message.
+fn end_mark(marker: Marker) -> String {
+    String::from_iter([marker.char(); 2])
+}
+
+/// Marks the end of the last message's content, white space left out.
+fn mark_end(messages: &mut [Value], marker: Marker) -> Result<()> {
+    let content = messages.last_mut().map(|message| &mut message["content"]);
+    match content {
+        Some(Value::String(content)) if !content.trim().is_empty() => {
+            content.truncate(content.trim_end().len());
+            content.push_str(&end_mark(marker));
+            Ok(())
+        }
+        _ => Err(nothing_to_continue("the last message has no text")),
+    }
+}
+
+/// Cuts a prompt at the end of the last message's content.
+fn cut_at_mark(text: &mut String, marker: Marker) -> Result<()> {
+    let at = text.rfind(&end_mark(marker));
     let at = at.ok_or_else(|| {
-        let message =
-            "continue_final_message: the prompt does not contain the last message's content";
-        fault(
-            RequestFault::InvalidValue,
-            "continue_final_message",
-            message,
-        )
+        nothing_to_continue("the chat template does not print the last message's content")
     })?;
-    text.truncate(at + content.len());
+    text.truncate(at);
     Ok(())
+}
+
+fn nothing_to_continue(reason: &str) -> Error {
+    const FIELD: &str = "continue_final_message";
+    fault(
+        RequestFault::InvalidValue,
+        FIELD,
+        format!("{FIELD}: {reason}"),
+    )
 }
 
 fn no_template() -> Error {

@@ -31,7 +31,7 @@ use super::host::Host;
 use super::models::ReadyModel;
 use super::plan::{Plan, Suffix};
 use super::progress::{Delivered, Position};
-use super::switches::{ContextWord, DefaultMaxTokens, Switches, TextOffsetBase};
+use super::switches::{Switches, TextOffsetBase};
 use crate::engine::generation::{Generation, SamplingDefaults, SamplingParams, ScoreRequest};
 use crate::engine::{EngineHandle, Events};
 use crate::grammar::Grammar;
@@ -39,6 +39,7 @@ use crate::text::{Pause, Tokenizer};
 use crate::{Error, Result};
 use candidate_text::{CandidateText, TextOptions};
 use constraint::CallReader;
+use context::DefaultLength;
 pub(super) use deadline::Deadline;
 use logprobs::Listing;
 use merge::Pieces;
@@ -63,6 +64,8 @@ pub(super) struct Run {
     pub system_fingerprint: String,
     /// Tokens cut from the prompts.
     pub dropped_tokens: usize,
+    /// The parameters in use, of the first prompt.
+    pub sampling: SamplingParams,
     /// The seed of each prompt, as requested or drawn at random.
     pub seeds: Vec<i64>,
     /// Pieces of all candidates, which are numbered prompt by prompt.
@@ -170,6 +173,7 @@ impl Run {
             }
         }
         let seeds = generations.iter().map(|it| it.sampling.seed).collect();
+        let sampling = generations.first().map(|it| it.sampling.clone());
         let events = model.engine.submit_at(
             supply.take_reservation(),
             generations,
@@ -192,6 +196,7 @@ impl Run {
             model_id,
             system_fingerprint: model.fingerprint.text(),
             dropped_tokens: prompts.iter().map(|prompt| prompt.dropped_tokens).sum(),
+            sampling: sampling.unwrap_or_default(),
             seeds,
             pieces: Pieces::new(candidates.collect()),
             delivered,
@@ -323,22 +328,16 @@ async fn fit_prompts(
         text: plan.echo || (has_logprobs && switches.text_offset_base == TextOffsetBase::Prompt),
         places: plan.echo && has_logprobs,
     };
-    // A message is as long as the model makes it.
-    let default_max_tokens = match plan.message {
-        Some(_) => DefaultMaxTokens::Context(ContextWord::Context),
-        None => switches.default_max_tokens,
+    let default_length = match plan.message {
+        Some(_) => DefaultLength::of_message(
+            switches.default_max_message_tokens,
+            recommended(plan, model, switches).max_tokens,
+        ),
+        None => DefaultLength::of_text(switches.default_max_tokens),
     };
     let mut fitted = Vec::with_capacity(plan.prompts.len());
     for prompt in std::mem::take(&mut plan.prompts) {
-        let prompt = FittedPrompt::new(
-            prompt,
-            plan,
-            model,
-            default_max_tokens,
-            wanted,
-            supply,
-            pause,
-        );
+        let prompt = FittedPrompt::new(prompt, plan, model, default_length, wanted, supply, pause);
         fitted.push(prompt.await?);
     }
     supply.finish()?;
@@ -393,6 +392,15 @@ fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOpt
     }
 }
 
+/// What the model recommends for such a plan.
+fn recommended(plan: &Plan, model: &ReadyModel, switches: &Switches) -> SamplingDefaults {
+    let is_message = plan.message.is_some();
+    match switches.use_model_generation_defaults.hold(is_message) {
+        true => model.sampling_defaults,
+        false => SamplingDefaults::default(),
+    }
+}
+
 /// What the engine has to generate, one generation per prompt.
 fn generations(
     plan: &Plan,
@@ -402,10 +410,7 @@ fn generations(
     constraint: Option<Grammar>,
     stop_ids: &[u32],
 ) -> Result<Vec<Generation>> {
-    let model_defaults = match switches.use_model_generation_defaults {
-        true => model.sampling_defaults,
-        false => SamplingDefaults::default(),
-    };
+    let model_defaults = recommended(plan, model, switches);
     let sampling = plan.sampling.params(&model_defaults, &model.tokenizer)?;
     let is_ranked = plan.best_of > plan.n;
     let scores = (plan.logprobs.top.is_some() || is_ranked).then(|| ScoreRequest {

@@ -134,10 +134,8 @@ impl Supply {
                 context_tokens,
                 ..
             } = total;
-            let reason = format!(
-                "the first {pictures} pictures are {rows} tokens, but the context holds {context_tokens}"
-            );
-            return Err(self.fault(RequestFault::ContextLengthExceeded, &reason));
+            let sent = format!("The first {pictures} pictures have {rows} tokens");
+            return Err(Error::exceeds_context(self.field, *context_tokens, sent));
         }
         Ok(())
     }

@@ -3,17 +3,16 @@
 
 use std::rc::Rc;
 
-use super::context::{self, Fit};
+use super::context::{self, DefaultLength, Fit};
 use super::conversation;
 use super::pictures::{Pictures, Supply};
 use crate::api::error::fault;
 use crate::api::fields::{Conversation, KeptTokens, Length, Prompt, PromptPart, PromptTokens};
 use crate::api::models::{ReadyModel, Texts};
 use crate::api::plan::{Plan, Suffix};
-use crate::api::switches::DefaultMaxTokens;
 use crate::engine::generation;
 use crate::text::{Detokenizer, Pause, Place, Special, Tokenizer};
-use crate::{RequestFault, Result};
+use crate::{Error, RequestFault, Result};
 
 /// A prompt as the model receives it.
 #[derive(Debug)]
@@ -53,7 +52,7 @@ impl FittedPrompt {
         prompt: Prompt,
         plan: &Plan,
         model: &ReadyModel,
-        default_max_tokens: DefaultMaxTokens,
+        default_length: DefaultLength,
         wanted: Wanted,
         supply: &mut Supply,
         pause: Pause<'_>,
@@ -132,7 +131,7 @@ impl FittedPrompt {
         let Fit {
             kept_tokens,
             max_tokens,
-        } = context::fit(cut_tokens, context_tokens, &length, default_max_tokens)?;
+        } = context::fit(cut_tokens, context_tokens, &length, default_length)?;
         if kept_tokens < ids.len() && !pictures.is_empty() {
             let reason = "a prompt with pictures cannot be truncated";
             return Err(supply.fault(RequestFault::ConflictingParameters, reason));
@@ -226,15 +225,11 @@ fn check_size(text: &str, model: &Texts) -> Result<()> {
     if prompt_tokens <= context_tokens {
         return Ok(());
     }
-    Err(fault(
-        RequestFault::ContextLengthExceeded,
-        "prompt",
-        format!(
-            "prompt: {} bytes of text are more than {prompt_tokens} tokens, but the context holds \
-             {context_tokens} tokens",
-            text.len()
-        ),
-    ))
+    let sent = format!(
+        "The prompt has {} bytes of text, which are at least {prompt_tokens} tokens",
+        text.len()
+    );
+    Err(Error::exceeds_context("prompt", context_tokens, sent))
 }
 
 /// Rejects a text that is truncated after tokenization if a word or a run of spaces in it is very long: it is tokenized

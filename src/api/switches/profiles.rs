@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use super::values::{
     AlwaysIncludeUsage, ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens,
-    LogprobsShape, MirostatTargetUnit, SamplingBounds, SuffixMode, Switches, TextOffsetBase,
-    ToolNames, UnknownFields, UsagePlace, WhenModelNotReady,
+    LogprobsShape, MessageWord, MirostatTargetUnit, SamplingBounds, SuffixMode, Switches,
+    TextOffsetBase, ToolNames, UnknownFields, UsagePlace, UseModelDefaults, WhenModelNotReady,
 };
 use crate::engine::generation::LogprobsMode;
 use crate::{Error, Result};
@@ -25,7 +25,8 @@ struct Profile {
     text_offset_base: TextOffsetBase,
     max_logprobs: u32,
     max_stop_sequences: usize,
-    use_model_generation_defaults: bool,
+    use_model_generation_defaults: UseModelDefaults,
+    default_max_message_tokens: DefaultMaxTokens,
     allow_missing_model: bool,
     schema_url: Option<&'static str>,
     base_paths: &'static [&'static str],
@@ -36,7 +37,11 @@ struct Profile {
     tool_names: ToolNames,
     mixed_prompts: bool,
     invalid_request_status: u16,
+    assistant_prefill: bool,
+    timings: bool,
 }
+
+const WHOLE_CONTEXT: DefaultMaxTokens = DefaultMaxTokens::Context(ContextWord::Context);
 
 const DEFAULT: Profile = Profile {
     names: &["default"],
@@ -50,7 +55,8 @@ const DEFAULT: Profile = Profile {
     text_offset_base: TextOffsetBase::Text,
     max_logprobs: 5,
     max_stop_sequences: 4,
-    use_model_generation_defaults: false,
+    use_model_generation_defaults: UseModelDefaults::In(MessageWord::Messages),
+    default_max_message_tokens: DefaultMaxTokens::Tokens(2048),
     allow_missing_model: false,
     schema_url: None,
     base_paths: &["/v1", "/openai/v1"],
@@ -61,6 +67,8 @@ const DEFAULT: Profile = Profile {
     tool_names: ToolNames::Standard,
     mixed_prompts: false,
     invalid_request_status: 400,
+    assistant_prefill: true,
+    timings: false,
 };
 
 const PROFILES: &[Profile] = &[
@@ -71,6 +79,8 @@ const PROFILES: &[Profile] = &[
         suffix_mode: SuffixMode::Fim,
         unknown_fields: UnknownFields::Error,
         text_offset_base: TextOffsetBase::Prompt,
+        default_max_message_tokens: WHOLE_CONTEXT,
+        assistant_prefill: false,
         ..DEFAULT
     },
     Profile {
@@ -78,6 +88,7 @@ const PROFILES: &[Profile] = &[
         stop_text_included: true,
         context_length_exceeded: ContextLengthExceededBehavior::Error,
         suffix_mode: SuffixMode::Reject,
+        assistant_prefill: false,
         ..DEFAULT
     },
     Profile {
@@ -96,32 +107,39 @@ const PROFILES: &[Profile] = &[
         suffix_mode: SuffixMode::Reject,
         max_logprobs: 20,
         max_stop_sequences: 64,
-        use_model_generation_defaults: true,
+        use_model_generation_defaults: UseModelDefaults::Everywhere(true),
+        default_max_message_tokens: WHOLE_CONTEXT,
+        assistant_prefill: false,
         // The vendor's own URL is not documented; nothing is ever fetched from this one.
         schema_url: Some("https://inpage.invalid/schemas/completion.json"),
         ..DEFAULT
     },
     Profile {
         names: &["mistralrs", "mistral.rs"],
-        default_max_tokens: DefaultMaxTokens::Context(ContextWord::Context),
+        default_max_tokens: WHOLE_CONTEXT,
         logprobs_mode: LogprobsMode::Processed,
         max_logprobs: 20,
         max_stop_sequences: 64,
-        use_model_generation_defaults: true,
+        use_model_generation_defaults: UseModelDefaults::Everywhere(true),
+        default_max_message_tokens: WHOLE_CONTEXT,
         allow_missing_model: true,
         max_best_of: 128,
         logprobs_shape: LogprobsShape::Content,
         sampling_bounds: SamplingBounds::Open,
         tool_names: ToolNames::Any,
         invalid_request_status: 422,
+        assistant_prefill: false,
         ..DEFAULT
     },
     Profile {
         names: &["llamacpp", "llama.cpp"],
-        default_max_tokens: DefaultMaxTokens::Context(ContextWord::Context),
+        default_max_tokens: WHOLE_CONTEXT,
         suffix_mode: SuffixMode::Reject,
         allow_missing_model: true,
         mixed_prompts: true,
+        use_model_generation_defaults: UseModelDefaults::Everywhere(true),
+        default_max_message_tokens: WHOLE_CONTEXT,
+        timings: true,
         ..DEFAULT
     },
 ];
@@ -211,6 +229,7 @@ impl Profile {
             max_prompts: 128,
             max_sequences: 128,
             use_model_generation_defaults: self.use_model_generation_defaults,
+            default_max_message_tokens: self.default_max_message_tokens,
             allow_missing_model: self.allow_missing_model,
             when_model_not_ready: WhenModelNotReady::Error,
             api_key: None,
@@ -235,6 +254,8 @@ impl Profile {
             invalid_request_status: self.invalid_request_status,
             request_timeout_ms: None,
             chat_template: None,
+            assistant_prefill: self.assistant_prefill,
+            timings: self.timings,
             prepare_next_turn: true,
             default_model: None,
         }
@@ -378,19 +399,19 @@ mod tests {
             // stop, exceeded, max_tokens, suffix, unknown, usage, logprobs, offset, 5/4, gen, model
             (
                 "default",
-                "false truncate 16 append ignore false raw text 5/4 false false",
+                "false truncate 16 append ignore false raw text 5/4 messages false",
             ),
             (
                 "openai",
-                "false error 16 fim error false raw prompt 5/4 false false",
+                "false error 16 fim error false raw prompt 5/4 messages false",
             ),
             (
                 "jiekou",
-                "true error 16 reject ignore false raw text 5/4 false false",
+                "true error 16 reject ignore false raw text 5/4 messages false",
             ),
             (
                 "fireworks",
-                "true truncate 16 reject error last_choice raw text 5/4 false false",
+                "true truncate 16 reject error last_choice raw text 5/4 messages false",
             ),
             (
                 "vllm",
@@ -402,7 +423,7 @@ mod tests {
             ),
             (
                 "llamacpp",
-                "false truncate context reject ignore false raw text 5/4 false true",
+                "false truncate context reject ignore false raw text 5/4 true true",
             ),
         ];
         for (name, expected) in expected {
@@ -435,6 +456,7 @@ mod tests {
                 ("mistralrs", "invalidRequestStatus", "400", "422"),
                 ("fireworks", "booleanLogprobs", "false", "true"),
                 ("llamacpp", "mixedPrompts", "false", "true"),
+                ("llamacpp", "timings", "false", "true"),
                 (
                     "fireworks",
                     "basePaths",
@@ -446,6 +468,11 @@ mod tests {
                 let expected = if name == vendor { own } else { others };
                 assert_eq!(word(key), expected, "{name}: {key}");
             }
+            let as_openai = ["openai", "jiekou", "vllm", "mistralrs"].contains(&name);
+            let is_whole = ["openai", "vllm", "mistralrs", "llamacpp"].contains(&name);
+            let most = if is_whole { "context" } else { "2048" };
+            assert_eq!(word("defaultMaxMessageTokens"), most, "{name}");
+            assert_eq!(word("assistantPrefill"), (!as_openai).to_string(), "{name}");
             // The rows that do not differ.
             for (key, value) in [
                 ("mirostatTargetUnit", "perplexity"),

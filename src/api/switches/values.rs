@@ -15,6 +15,8 @@ pub struct Switches {
     pub context_length_exceeded_behavior: ContextLengthExceededBehavior,
     /// `max_tokens` of a request without it.
     pub default_max_tokens: DefaultMaxTokens,
+    /// Most tokens of a message without `max_tokens`, as far as they fit the context.
+    pub default_max_message_tokens: DefaultMaxTokens,
     /// What `suffix` means when the request does not say.
     pub suffix_mode: SuffixMode,
     /// What happens to unknown fields.
@@ -41,8 +43,9 @@ pub struct Switches {
     pub max_prompts: usize,
     /// Most candidates of one request over all its prompts.
     pub max_sequences: usize,
-    /// Whether the model's own sampling defaults fill what the request leaves out.
-    pub use_model_generation_defaults: bool,
+    /// Whether the sampling values that the model's files recommend, and their limit of tokens, fill what the request leaves
+    /// out.
+    pub use_model_generation_defaults: UseModelDefaults,
     /// Whether a request without `model` means `"default"`.
     pub allow_missing_model: bool,
     /// What a request gets while its model loads.
@@ -80,6 +83,10 @@ pub struct Switches {
     pub request_timeout_ms: Option<u32>,
     /// The chat template instead of those of the model's files.
     pub chat_template: Option<String>,
+    /// A conversation that ends with a message of the assistant is continued within it, unless the request says otherwise.
+    pub assistant_prefill: bool,
+    /// Whether answers have llama.cpp's `timings`.
+    pub timings: bool,
     /// After a chat message, feed the conversation while the engine is idle, so that its next turn begins sooner.
     pub prepare_next_turn: bool,
     /// What the alias `default` means when several models are ready.
@@ -126,6 +133,36 @@ pub enum AlwaysIncludeUsage {
     Always(bool),
     /// In a chunk that exists anyway.
     In(UsagePlace),
+}
+
+/// Where values that the model's files recommend fill what the request leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(untagged)]
+pub enum UseModelDefaults {
+    /// On every route, or nowhere.
+    Everywhere(bool),
+    /// On some routes.
+    In(MessageWord),
+}
+
+impl UseModelDefaults {
+    /// Whether they hold for a completion that is a message, or text.
+    pub fn hold(self, is_message: bool) -> bool {
+        match self {
+            UseModelDefaults::Everywhere(hold) => hold,
+            UseModelDefaults::In(MessageWord::Messages) => is_message,
+        }
+    }
+}
+
+/// The word `"messages"`: routes that answer with messages of the assistant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum MessageWord {
+    /// Chat and responses.
+    Messages,
 }
 
 /// The chunk with the token counts.

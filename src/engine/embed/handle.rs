@@ -165,11 +165,8 @@ impl EmbeddingHandle {
             return refuse(RequestFault::OutOfRange, message);
         }
         if input.len() > context_tokens {
-            let message = format!(
-                "input has {} tokens; the model's context holds {context_tokens}",
-                input.len()
-            );
-            return refuse(RequestFault::ContextLengthExceeded, message);
+            let sent = format!("The input has {} tokens", input.len());
+            return Err(Error::exceeds_context("input", context_tokens, sent));
         }
         Ok(())
     }

@@ -109,8 +109,11 @@ fn check(config: &ConfigJson, model: &ModelConfig) -> Result<()> {
     Ok(())
 }
 
+/// `max_new_tokens` of `generation_config.json`. Converters do not copy it.
+pub const MAX_NEW_TOKENS_KEY: &str = "inpage.max_new_tokens";
+
 /// Adds the recommendations of `generation_config.json`, by the keys that converters copy them to.
-pub fn add_sampling(metadata: &mut Metadata, bytes: &[u8]) -> Result<()> {
+pub fn add_recommendations(metadata: &mut Metadata, bytes: &[u8]) -> Result<()> {
     let values: Value = serde_json::from_slice(bytes)
         .map_err(|error| Error::InvalidModelFile(format!("generation_config.json: {error}")))?;
     for (ours, theirs) in [
@@ -123,8 +126,13 @@ pub fn add_sampling(metadata: &mut Metadata, bytes: &[u8]) -> Result<()> {
             metadata.insert(format!("general.sampling.{ours}"), value as f32);
         }
     }
-    if let Some(top_k) = values.get("top_k").and_then(Value::as_i64) {
-        metadata.insert("general.sampling.top_k", MetadataValue::I64(top_k));
+    for (ours, theirs) in [
+        ("general.sampling.top_k", "top_k"),
+        (MAX_NEW_TOKENS_KEY, "max_new_tokens"),
+    ] {
+        if let Some(value) = values.get(theirs).and_then(Value::as_i64) {
+            metadata.insert(ours, MetadataValue::I64(value));
+        }
     }
     Ok(())
 }

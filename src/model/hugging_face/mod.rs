@@ -13,6 +13,7 @@ mod sentence_transformers;
 mod shards;
 mod tower;
 
+pub use metadata::{MAX_NEW_TOKENS_KEY, add_recommendations};
 pub use quantize::Quantize;
 pub(super) use tower::read as read_tower;
 
@@ -48,7 +49,7 @@ pub(super) async fn read<F: ModelFiles>(
     let pipeline = Pipeline::read(files).await?;
     let (architecture, mut metadata) = metadata::read(&mut config, pipeline.as_ref())?;
     if let Some(bytes) = read_small(files, "generation_config.json", MAX_JSON_BYTES).await? {
-        metadata::add_sampling(&mut metadata, &bytes)?;
+        add_recommendations(&mut metadata, &bytes)?;
     }
     let dense = pipeline.map_or(Vec::new(), |pipeline| pipeline.dense);
     let shards = shards::read(files, &dense).await?;

@@ -167,12 +167,11 @@ export default [
   },
   {
     id: "009",
-    title: "with apiKey every route requires it",
+    title: "with apiKey every route but health requires it",
     doors: ALL,
     async run(ctx) {
       await ctx.switches({ apiKey: "k1" });
-      const ask = async (authorization) => {
-        const key = authorization === undefined ? {} : { authorization };
+      const ask = async (key) => {
         const post = withHeaders({ "content-type": JSON_TYPE, ...key });
         const replies = [
           await ctx.request("/v1/completions", post),
@@ -181,11 +180,16 @@ export default [
         return replies.map(({ status, body }) => [status, body.error?.code]);
       };
       const unauthorized = [401, "invalid_api_key"];
-      for (const wrong of [undefined, "Bearer k2", "k1"]) {
-        equal(await ask(wrong), [unauthorized, unauthorized], `Authorization ${wrong}`);
+      const bearer = (authorization) => ({ authorization });
+      for (const wrong of [{}, bearer("Bearer k2"), bearer("k1"), { "x-api-key": "k2" }]) {
+        equal(await ask(wrong), [unauthorized, unauthorized], JSON.stringify(wrong));
       }
       const welcome = [200, undefined];
-      equal(await ask("Bearer k1"), [welcome, welcome], "Authorization Bearer k1");
+      for (const right of [bearer("Bearer k1"), { "x-api-key": "k1" }]) {
+        equal(await ask(right), [welcome, welcome], JSON.stringify(right));
+      }
+      const { status, body } = await ctx.request("/v1/health");
+      equal([status, body], [200, { status: "ok" }], "health");
     },
   },
   {

@@ -130,8 +130,11 @@ export default [
     await hasPrompt(chat, ctx, bare, `${lines}  \n`, "add_generation_prompt false");
     const continued = { messages, continue_final_message: true };
     await hasPrompt(chat, ctx, continued, lines, "continue_final_message");
+    await hasPrompt(chat, ctx, { messages }, lines, "the default");
     const both = C({ ...continued, add_generation_prompt: true });
     await chat.refused(both, 400, "conflicting_parameters", "continue_final_message");
+    await chat.switches({ chatTemplate: T, assistantPrefill: false });
+    await hasPrompt(chat, ctx, { messages }, `${lines}  \nassistant:`, "assistantPrefill false");
   }),
   chatCase("148", "variables of the request", ALL, "{{ x }} {{ eos_token }}", (chat, ctx) => {
     const chat_template_kwargs = { x: "1", eos_token: "E" };

@@ -323,6 +323,7 @@ export default [
     const all = await events(responses, body);
     const [error, failed] = all.slice(-2);
     equal([error.type, error.code], ["error", "internal_error"], "the event before the last");
+    equal(error.error.code, "internal_error", "its error object");
     equal(failed.type, "response.failed", "the last event");
     equal([failed.response.status, failed.response.error.code], ["failed", "internal_error"], "it");
   }),

@@ -4,6 +4,18 @@
 import { type EndpointRoute, PROFILES, ROUTES } from "../generated/types.js";
 
 /**
+ * Routes that a server answers without a base path, too; a page leaves these paths to the network. A test of `src/api/routes`
+ * compares them with those in Rust.
+ */
+const ROOT_PATHS = ["tokenize", "detokenize", "apply-template", "health"];
+
+/** The route without a base path at `path`, as a path below `base`; `undefined` if there is none. */
+export function rootRouteBelow(base: string, path: string): string | undefined {
+  const route = ROOT_PATHS.find((it) => path.replace(/\/$/, "") === `/${it}`);
+  return route && `${withoutSlash(base)}/${route}`;
+}
+
+/**
  * Routes of OpenAI's API that the endpoint does not have and answers with 404. Words that the API of a site may well use for
  * something else (`files`, `threads`, `batches`) are not listed. A path that ends with a slash stands for all below it.
  */

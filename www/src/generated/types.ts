@@ -33,7 +33,9 @@ export type ChatCompletion = { id: string, object: "chat.completion",
   /** The model's id. */
   model: string,
   /** Changes with anything that the output depends on. */
-  system_fingerprint: string, choices: Array<ChatChoice>, usage: ChatUsage, };
+  system_fingerprint: string, choices: Array<ChatChoice>, usage: ChatUsage,
+  /** With the switch `timings`. */
+  timings?: Timings, };
 
 /** A chunk of a streamed answer. */
 export type ChatCompletionChunk = { id: string, object: "chat.completion.chunk",
@@ -44,7 +46,9 @@ export type ChatCompletionChunk = { id: string, object: "chat.completion.chunk",
   /** Changes with anything that the output depends on. */
   system_fingerprint: string, choices: Array<ChatChunkChoice>,
   /** Only with `include_usage`, and null in chunks that hold no counts. */
-  usage?: ChatUsage | null, };
+  usage?: ChatUsage | null,
+  /** With the switch `timings`, in the last chunk that has a choice. */
+  timings?: Timings, };
 
 /** A request for a message; `docs/api.md` says what each field means. Unknown fields are passed on. */
 export type ChatCompletionFields = {
@@ -297,7 +301,9 @@ export type Completion = {
   /** In a stream only with `include_usage`, and null in chunks that hold no counts. */
   usage?: Usage | null,
   /** With `perf_metrics_in_response`; in a stream in the last chunk that has a choice. */
-  perf_metrics?: PerfMetricsMember, };
+  perf_metrics?: PerfMetricsMember,
+  /** With the switch `timings`; in a stream in the last chunk that has a choice. */
+  timings?: Timings, };
 
 /** One choice of a completion; in a chunk, the part of it that is new. */
 export type CompletionChoice = { index: number, text: string,
@@ -631,6 +637,9 @@ export type FunctionTool = { "type": "function", function: FunctionDeclaration, 
 /** What the whole completion must match. */
 export type Grammar = { "type": "regex", "value": string } | { "type": "lark", "value": string } | { "type": "json_schema", "value": JsonSchema } | { "type": "llguidance", "value": LlGuidanceGrammar } | string;
 
+/** A model answers requests. */
+export type Health = { status: "ok", };
+
 /** The sizes of a model. */
 export type Hyperparameters = {
   /** Longest sequence that the model supports, in tokens. */
@@ -882,6 +891,9 @@ export type MemoryReport = {
   /** The largest buffer that a kernel has to see as a whole. */
   largestBuffer: BufferReport, };
 
+/** The word `"messages"`: routes that answer with messages of the assistant. */
+export type MessageWord = "messages";
+
 /** The unit of `mirostat_target`. */
 export type MirostatTargetUnit = "perplexity" | "bits";
 
@@ -890,7 +902,11 @@ export type ModelCard = { id: string, object: "model",
   /** Unix seconds of the registration. */
   created: number, owned_by: string, status: "unloaded" | "loading" | "ready" | "failed",
   /** In tokens; only of a ready model. */
-  context_length?: number, capabilities: Array<string>, };
+  context_length?: number,
+  /** The same, by its name in vLLM. */
+  max_model_len?: number,
+  /** `completions`, and `chat` if it has a chat template; or `embeddings`. */
+  capabilities: Array<string>, };
 
 /** What a model is and whether it runs. */
 export type ModelInspection = {
@@ -986,7 +1002,7 @@ export type ResponseCallOutput = { type: "function_call_output", call_id: string
 export type ResponseError = { code: string, message: string, };
 
 /** An event with its number, which counts the events of the response from 0. */
-export type ResponseEvent = { sequence_number: number, } & ({ "type": "response.created", response: ResponseObject, } | { "type": "response.in_progress", response: ResponseObject, } | { "type": "response.output_item.added", output_index: number, item: ResponseItem, } | { "type": "response.output_item.done", output_index: number, item: ResponseItem, } | { "type": "response.content_part.added", item_id: string, output_index: number, content_index: number, part: ResponsePart, } | { "type": "response.content_part.done", item_id: string, output_index: number, content_index: number, part: ResponsePart, } | { "type": "response.output_text.delta", item_id: string, output_index: number, content_index: number, delta: string, logprobs: Array<ChatTokenLogprob>, } | { "type": "response.output_text.done", item_id: string, output_index: number, content_index: number, text: string, logprobs: Array<ChatTokenLogprob>, } | { "type": "response.reasoning_text.delta", item_id: string, output_index: number, content_index: number, delta: string, } | { "type": "response.reasoning_text.done", item_id: string, output_index: number, content_index: number, text: string, } | { "type": "response.function_call_arguments.delta", item_id: string, output_index: number, delta: string, } | { "type": "response.function_call_arguments.done", item_id: string, output_index: number, name: string, arguments: string, } | { "type": "response.completed", response: ResponseObject, } | { "type": "response.incomplete", response: ResponseObject, } | { "type": "response.failed", response: ResponseObject, } | { "type": "error", code: string, message: string, param: string | null, });
+export type ResponseEvent = { sequence_number: number, } & ({ "type": "response.created", response: ResponseObject, } | { "type": "response.in_progress", response: ResponseObject, } | { "type": "response.output_item.added", output_index: number, item: ResponseItem, } | { "type": "response.output_item.done", output_index: number, item: ResponseItem, } | { "type": "response.content_part.added", item_id: string, output_index: number, content_index: number, part: ResponsePart, } | { "type": "response.content_part.done", item_id: string, output_index: number, content_index: number, part: ResponsePart, } | { "type": "response.output_text.delta", item_id: string, output_index: number, content_index: number, delta: string, logprobs: Array<ChatTokenLogprob>, } | { "type": "response.output_text.done", item_id: string, output_index: number, content_index: number, text: string, logprobs: Array<ChatTokenLogprob>, } | { "type": "response.reasoning_text.delta", item_id: string, output_index: number, content_index: number, delta: string, } | { "type": "response.reasoning_text.done", item_id: string, output_index: number, content_index: number, text: string, } | { "type": "response.function_call_arguments.delta", item_id: string, output_index: number, delta: string, } | { "type": "response.function_call_arguments.done", item_id: string, output_index: number, name: string, arguments: string, } | { "type": "response.completed", response: ResponseObject, } | { "type": "response.incomplete", response: ResponseObject, } | { "type": "response.failed", response: ResponseObject, } | { "type": "error", code: string, message: string, param: string | null, error: ErrorObject, });
 
 /** A request for a response; `docs/api.md` says what each field means. Unknown fields are passed on. */
 export type ResponseFields = {
@@ -1174,6 +1190,9 @@ export type ResponseInputReasoning = { type: "reasoning", content?: { type: "rea
   /** What an answer of this endpoint had here. */
   encrypted_content?: string | null, id?: string | null, status?: string | null, };
 
+/** The number of tokens of an input. */
+export type ResponseInputTokenCount = { object: "response.input_tokens", input_tokens: number, };
+
 export type ResponseInputTokens = {
   /** Found in the KV cache. */
   cached_tokens: number, };
@@ -1202,9 +1221,9 @@ export type ResponseObject = { id: string, object: "response",
   /** Changes with anything that the output depends on. */
   system_fingerprint: string, output: Array<ResponseItem>,
   /** Null until the response is over. */
-  usage: ResponseUsage | null, instructions: string | null, max_output_tokens: number | null, max_tool_calls: number | null, metadata: Record<string, string>, parallel_tool_calls: boolean, prompt_cache_key: string | null, reasoning: ResponseReasoning, safety_identifier: string | null, temperature: number | null, text: ResponseTextConfig,
+  usage: ResponseUsage | null, temperature: number, top_p: number, frequency_penalty: number, presence_penalty: number, instructions: string | null, max_output_tokens: number | null, max_tool_calls: number | null, metadata: Record<string, string>, parallel_tool_calls: boolean, prompt_cache_key: string | null, reasoning: ResponseReasoning, safety_identifier: string | null, text: ResponseTextConfig,
   /** As the request has it; `auto` without one. */
-  tool_choice: ToolChoice, tools: ResponseTool[], top_logprobs: number, top_p: number | null, user: string | null, background: false, previous_response_id: null, service_tier: "default", store: false, truncation: "disabled", };
+  tool_choice: ToolChoice, tools: ResponseTool[], top_logprobs: number, user: string | null, background: false, previous_response_id: null, service_tier: "default", store: false, truncation: "disabled", };
 
 export type ResponseOutputTokens = {
   /** Up to the last token of reasoning. */
@@ -1238,7 +1257,7 @@ export type ResponseText = { format?: ResponseTextFormat | null,
   verbosity?: "low" | "medium" | "high" | null, };
 
 /** What the text must be. */
-export type ResponseTextConfig = { format: ResponseTextFormat, verbosity: string | null, };
+export type ResponseTextConfig = { format: ResponseTextFormat, verbosity?: "low" | "medium" | "high", };
 
 /** Whether the text must be JSON. */
 export type ResponseTextFormat = { "type": "text" } | { "type": "json_object" } | { "type": "json_schema", schema: JsonSchema, name?: string | null, description?: string | null, strict?: boolean | null, };
@@ -1314,6 +1333,8 @@ export type Switches = {
   contextLengthExceededBehavior: ContextLengthExceededBehavior,
   /** `max_tokens` of a request without it. */
   defaultMaxTokens: DefaultMaxTokens,
+  /** Most tokens of a message without `max_tokens`, as far as they fit the context. */
+  defaultMaxMessageTokens: DefaultMaxTokens,
   /** What `suffix` means when the request does not say. */
   suffixMode: SuffixMode,
   /** What happens to unknown fields. */
@@ -1338,8 +1359,9 @@ export type Switches = {
   maxPrompts: number,
   /** Most candidates of one request over all its prompts. */
   maxSequences: number,
-  /** Whether the model's own sampling defaults fill what the request leaves out. */
-  useModelGenerationDefaults: boolean,
+  /** Whether the sampling values that the model's files recommend, and their limit of tokens, fill what the request leaves
+  * out. */
+  useModelGenerationDefaults: UseModelDefaults,
   /** Whether a request without `model` means `"default"`. */
   allowMissingModel: boolean,
   /** What a request gets while its model loads. */
@@ -1376,6 +1398,10 @@ export type Switches = {
   requestTimeoutMs: number | null,
   /** The chat template instead of those of the model's files. */
   chatTemplate: string | null,
+  /** A conversation that ends with a message of the assistant is continued within it, unless the request says otherwise. */
+  assistantPrefill: boolean,
+  /** Whether answers have llama.cpp's `timings`. */
+  timings: boolean,
   /** After a chat message, feed the conversation while the engine is idle, so that its next turn begins sooner. */
   prepareNextTurn: boolean,
   /** What the alias `default` means when several models are ready. */
@@ -1418,6 +1444,19 @@ export type TensorTypeReport = {
 /** What `text_offset` counts from when the prompt is not echoed. */
 export type TextOffsetBase = "text" | "prompt";
 
+/** How long the prompt and the completion took, waiting included, with the switch `timings`. */
+export type Timings = {
+  /** Tokens of the prompt that were cached. */
+  cache_n: number,
+  /** The others. */
+  prompt_n: number,
+  /** Until the first token. */
+  prompt_ms: number, prompt_per_token_ms: number, prompt_per_second: number,
+  /** Generated tokens. */
+  predicted_n: number,
+  /** From the first token on. */
+  predicted_ms: number, predicted_per_token_ms: number, predicted_per_second: number, };
+
 /** The ids of a prompt. */
 export type TokenList = {
   /** The number of tokens. */
@@ -1442,7 +1481,9 @@ export type TokenPieceList = {
   token_strs: Array<string> | null, };
 
 /** The text of token ids. */
-export type TokenText = { prompt: string, };
+export type TokenText = { prompt: string,
+  /** The same, by its name in llama.cpp. */
+  content: string, };
 
 /** A request for token ids; `docs/api.md` says what each field means. */
 export type TokenizeFields = {
@@ -1525,6 +1566,9 @@ export type Usage = { prompt_tokens: number, completion_tokens: number, total_to
 
 /** The chunk with the token counts. */
 export type UsagePlace = "last_choice";
+
+/** Where values that the model's files recommend fill what the request leaves out. */
+export type UseModelDefaults = boolean | MessageWord;
 
 /** What happens to a request while its model loads. */
 export type WhenModelNotReady = "error" | "wait";

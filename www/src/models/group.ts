@@ -16,7 +16,7 @@ import type { EngineInfo, ModelInfo } from "../exchange/engine_info.js";
 import { EngineFailure, failureResponse } from "../exchange/error_response.js";
 import type { HeaderList, Resume, WireFailure, WireRequest } from "../exchange/protocol.js";
 import { type Answer, servePort } from "../exchange/serve_port.js";
-import type { Capability, EngineSwitches, ModelCard } from "../generated/types.js";
+import type { Capability, EngineSwitches, Health, ModelCard } from "../generated/types.js";
 import type { EngineCore } from "./engine_core.js";
 import type { EngineOptions } from "../options/engine_options.js";
 import type { Answering } from "../api/fetch_door.js";
@@ -228,6 +228,11 @@ export class ModelGroup implements EngineCore {
   /** Answers a request that no model has to be loaded for. */
   async #answerAny(request: WireRequest, signal: AbortSignal | undefined): Promise<Response> {
     const route = routeAt(new URL(request.url), this.#basePaths);
+    if (request.method === "GET" && route === "health") {
+      const answer = await this.#anyEndpoint(request, signal);
+      // The lobby has no model, but requests do not depend on it: they load theirs.
+      return answer.status === 503 && !this.#isDisposed ? healthy(answer) : answer;
+    }
     if (request.method !== "GET" || route === undefined || !isOfModels(route)) {
       return namingKnown(await this.#anyEndpoint(request, signal), this.#slots);
     }
@@ -364,6 +369,13 @@ export class ModelGroup implements EngineCore {
 }
 
 const isOfModels = (route: string) => route === "models" || route.startsWith("models/");
+
+/** The answer of an endpoint that is ready, with the headers of one that is not. */
+function healthy(unready: Response): Response {
+  const headers = new Headers(unready.headers);
+  for (const name of ["content-length", "retry-after", "x-should-retry"]) headers.delete(name);
+  return new Response(JSON.stringify({ status: "ok" } satisfies Health), { headers });
+}
 
 function disposedAnswer(): Response {
   return failureResponse(new EngineFailure("engine_unavailable", "the engine was disposed"));

@@ -31,7 +31,10 @@ export function listed(
   const capabilities = capabilitiesOf(model);
   return {
     ...{ id: model.name, object: "model", created, owned_by: "inpage", status },
-    ...(now?.context_length !== undefined && { context_length: now.context_length }),
+    ...(now?.context_length !== undefined && {
+      context_length: now.context_length,
+      max_model_len: now.context_length,
+    }),
     ...(capabilities && { capabilities }),
     ...(model.aliases.length > 0 && { aliases: model.aliases }),
   };

@@ -40,7 +40,10 @@ export interface LanguageModelStatic {
   }>;
 }
 
-/** The endpoint's defaults and bounds; its top_k is off by default, and 0 stands for that. */
+/**
+ * The endpoint's defaults and bounds; its top_k is off by default, and 0 stands for that. They are known before a model is. What
+ * a model's files recommend applies instead of the defaults.
+ */
 const PARAMS = { defaultTopK: 0, maxTopK: 1_000_000, defaultTemperature: 1, maxTemperature: 2 };
 
 /** `createLanguageModel` with engines from `get`. */

@@ -20,6 +20,7 @@ use crate::api::http::{self, KeepAlive, Request, Response};
 use crate::api::models::Purpose;
 use crate::api::progress::{Position, Progress};
 use crate::api::random_id;
+use crate::api::routes::timings::Timings;
 use crate::api::run::Run;
 use crate::text::LocalTime;
 use render::{Chunk, Head};
@@ -65,6 +66,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let (mut plan, streaming) = parse::parse(&request.body, &endpoint.switches, now, warn_unknown)?;
     plan.images.attach(&request.attachments)?;
     let has_logprobs = plan.logprobs.top.is_some();
+    let has_timings = endpoint.switches.timings;
     let run = Run::start(endpoint, plan, earlier.as_ref()).await;
     // What is wrong with the prompt is wrong with the messages.
     let mut run = run.map_err(|error| rename_param(error, &[("prompt", "messages")]))?;
@@ -96,14 +98,15 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
             ..streaming
         };
         let chunks = KeepAlive::new(
-            Box::pin(chunks(run, head, streaming, progress.clone())),
+            Box::pin(chunks(run, head, streaming, has_timings, progress.clone())),
             Rc::clone(&endpoint.host),
             endpoint.switches.keep_alive_ms,
         );
         Response::events(Box::pin(chunks), progress)
     } else {
         let choices = run.choices().await?;
-        Response::json(200, render::whole(&head, &choices, run.counts()))
+        let timings = has_timings.then(|| Timings::new(run.perf_metrics()));
+        Response::json(200, render::whole(&head, &choices, run.counts(), timings))
     };
     if dropped_tokens > 0 {
         response.push_header("x-prompt-truncated", &dropped_tokens.to_string());
@@ -118,6 +121,7 @@ fn chunks(
     run: Run,
     head: Head,
     streaming: Streaming,
+    has_timings: bool,
     progress: Rc<Progress>,
 ) -> impl Stream<Item = Vec<u8>> {
     enum Phase {
@@ -157,6 +161,8 @@ fn chunks(
                         piece: &piece,
                         is_first: !std::mem::replace(&mut state.begun[index], true),
                         counts: running.then(|| run.candidate_counts(index)),
+                        timings: (has_timings && run.is_over())
+                            .then(|| Timings::new(run.perf_metrics())),
                     };
                     let events = render::chunks(&head, &chunk, streaming.include_usage);
                     let events = events.iter().flat_map(|json| http::event(json));

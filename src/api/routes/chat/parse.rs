@@ -76,8 +76,9 @@ pub(super) fn parse(
     let usable: Vec<&str> = usable.map(|tool| &*tool.name).collect();
     let mut conversation = conversation::read(&fields, &usable, switches, now)?;
     model::check_user(&fields)?;
-    let fill_context = DefaultMaxTokens::Context(ContextWord::Context);
-    let mut length = length::read(&fields, switches, fill_context, None)?;
+    // A limit that nobody asked for does not contradict `min_tokens`.
+    let no_default = DefaultMaxTokens::Context(ContextWord::Context);
+    let mut length = length::read(&fields, switches, no_default, None)?;
     // The reader of the message decides which special tokens are text.
     length.skip_special_tokens = false;
     let streaming = streaming::read(&fields, switches, &mut unknown)?;

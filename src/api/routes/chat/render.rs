@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::api::json::to_json;
 use crate::api::random_id;
+use crate::api::routes::timings::Timings;
 use crate::api::routes::token_logprobs::{ChatTokenLogprob, token_logprobs};
 use crate::api::run::{Entry, Piece, StopReason, TokenCounts};
 use crate::engine::event::FinishReason;
@@ -209,6 +210,10 @@ pub(super) struct ChatCompletion<'a> {
     system_fingerprint: &'a str,
     choices: Vec<ChatChoice<'a>>,
     usage: ChatUsage,
+    /// With the switch `timings`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    timings: Option<Timings>,
 }
 
 /// A chunk of a streamed answer.
@@ -229,6 +234,10 @@ pub(super) struct ChatCompletionChunk<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     usage: Option<Option<ChatUsage>>,
+    /// With the switch `timings`, in the last chunk that has a choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    timings: Option<Timings>,
 }
 
 /// A part of a choice that a stream sends.
@@ -240,6 +249,8 @@ pub(super) struct Chunk<'a> {
     pub is_first: bool,
     /// Running totals of the choice, if they are reported.
     pub counts: Option<TokenCounts>,
+    /// Of the request, if it is over and they are reported.
+    pub timings: Option<Timings>,
 }
 
 impl ChatDelta {
@@ -320,6 +331,7 @@ impl Head {
         &self,
         choices: Vec<ChatChunkChoice<'_>>,
         usage: Option<Option<ChatUsage>>,
+        timings: Option<Timings>,
     ) -> Vec<u8> {
         to_json(&ChatCompletionChunk {
             id: &self.id,
@@ -329,6 +341,7 @@ impl Head {
             system_fingerprint: &self.system_fingerprint,
             choices,
             usage,
+            timings,
         })
     }
 }
@@ -347,7 +360,12 @@ fn stop_reason(piece: &Piece) -> Option<&StopReason> {
 }
 
 /// A whole answer.
-pub(super) fn whole(head: &Head, choices: &[Piece], counts: TokenCounts) -> Vec<u8> {
+pub(super) fn whole(
+    head: &Head,
+    choices: &[Piece],
+    counts: TokenCounts,
+    timings: Option<Timings>,
+) -> Vec<u8> {
     let choices = choices.iter().enumerate().map(|(index, piece)| ChatChoice {
         index,
         message: ChatCompletionMessage::new(&piece.parts),
@@ -363,6 +381,7 @@ pub(super) fn whole(head: &Head, choices: &[Piece], counts: TokenCounts) -> Vec<
         system_fingerprint: &head.system_fingerprint,
         choices: choices.collect(),
         usage: ChatUsage::new(counts),
+        timings,
     })
 }
 
@@ -399,13 +418,17 @@ pub(super) fn chunks(head: &Head, chunk: &Chunk<'_>, has_usage: bool) -> Vec<Vec
         });
     }
     let usage = has_usage.then(|| chunk.counts.map(ChatUsage::new));
+    let is_end = |choice: &ChatChunkChoice<'_>| choice.finish_reason.is_some();
     let choices = choices.into_iter();
     choices
-        .map(|choice| head.chunk(vec![choice], usage))
+        .map(|choice| {
+            let timings = chunk.timings.filter(|_| is_end(&choice));
+            head.chunk(vec![choice], usage, timings)
+        })
         .collect()
 }
 
 /// The chunk that ends a stream with token counts.
 pub(super) fn usage_chunk(head: &Head, counts: TokenCounts) -> Vec<u8> {
-    head.chunk(Vec::new(), Some(Some(ChatUsage::new(counts))))
+    head.chunk(Vec::new(), Some(Some(ChatUsage::new(counts))), None)
 }

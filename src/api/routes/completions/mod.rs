@@ -57,8 +57,9 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let members = Members {
         logprobs: plan.logprobs.top.map(|_| plan.logprobs.shape),
         token_ids: plan.logprobs.tokens_as_ids || plan.logprobs.token_ids,
+        perf_metrics: plan.perf_metrics,
+        timings: endpoint.switches.timings,
     };
-    let wants_perf = plan.perf_metrics;
     let mut run = Run::start(endpoint, plan, earlier.as_ref()).await?;
     let head = Head {
         schema_url: endpoint.switches.schema_url.clone(),
@@ -90,24 +91,16 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
             ..streaming
         };
         let chunks = KeepAlive::new(
-            Box::pin(chunks(
-                run,
-                head,
-                members,
-                streaming,
-                wants_perf,
-                progress.clone(),
-            )),
+            Box::pin(chunks(run, head, members, streaming, progress.clone())),
             Rc::clone(&endpoint.host),
             endpoint.switches.keep_alive_ms,
         );
         Response::events(Box::pin(chunks), progress)
     } else {
         let choices = run.choices().await?;
-        let perf = wants_perf.then(|| run.perf_metrics());
         Response::json(
             200,
-            render::whole(&head, &choices, run.counts(), members, perf),
+            render::whole(&head, &choices, run.perf_metrics(), members),
         )
     };
     if dropped_tokens > 0 {
@@ -124,7 +117,6 @@ fn chunks(
     head: Head,
     members: Members,
     streaming: Streaming,
-    wants_perf: bool,
     progress: Rc<Progress>,
 ) -> impl Stream<Item = Vec<u8>> {
     enum Phase {
@@ -160,7 +152,7 @@ fn chunks(
                         index,
                         piece: &piece,
                         counts,
-                        perf: (wants_perf && run.is_over()).then(|| run.perf_metrics()),
+                        perf: run.is_over().then(|| run.perf_metrics()),
                     };
                     let json = render::chunk(&head, chunk, streaming.include_usage, members);
                     Some((http::event(&json), Phase::Pieces(run)))

@@ -4,6 +4,7 @@ use serde::{Serialize, Serializer};
 
 use crate::api::json::to_json;
 use crate::api::random_id;
+use crate::api::routes::timings::Timings;
 use crate::api::run::{
     Entry, PerfMetrics, Piece, PromptListing, RankedToken, RawOutput, StopReason, TokenCounts,
     TopEntry,
@@ -218,11 +219,13 @@ struct FunctionCall<'a> {
     arguments: &'a str,
 }
 
-/// Which optional members a choice has.
+/// Which optional members an answer and its choices have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Members {
     pub logprobs: Option<LogprobsShape>,
     pub token_ids: bool,
+    pub perf_metrics: bool,
+    pub timings: bool,
 }
 
 impl<'a> CompletionChoice<'a> {
@@ -369,6 +372,10 @@ pub(super) struct Completion<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     perf_metrics: Option<PerfMetricsMember>,
+    /// With the switch `timings`; in a stream in the last chunk that has a choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    timings: Option<Timings>,
 }
 
 /// A part of a choice that a stream sends.
@@ -378,7 +385,7 @@ pub(super) struct Chunk<'a> {
     pub piece: &'a Piece,
     /// Running totals of the choice, if they are reported.
     pub counts: Option<TokenCounts>,
-    /// If they are reported.
+    /// Of the request, once it is over.
     pub perf: Option<PerfMetrics>,
 }
 
@@ -386,22 +393,22 @@ pub(super) struct Chunk<'a> {
 pub(super) fn whole(
     head: &Head,
     choices: &[Piece],
-    counts: TokenCounts,
+    perf: PerfMetrics,
     members: Members,
-    perf: Option<PerfMetrics>,
 ) -> Vec<u8> {
     let choices = choices.iter().enumerate();
     let choices: Vec<_> = choices
         .map(|(index, choice)| CompletionChoice::new(index, choice, members))
         .collect();
-    completion(head, &choices, Some(Some(Usage::new(counts))), perf)
+    let usage = Some(Some(Usage::new(perf.counts)));
+    completion(head, &choices, usage, Some((perf, members)))
 }
 
 /// A chunk of a streamed answer. `has_usage`: the member `usage` exists, though it may be null.
 pub(super) fn chunk(head: &Head, chunk: Chunk<'_>, has_usage: bool, members: Members) -> Vec<u8> {
     let choice = CompletionChoice::new(chunk.index, chunk.piece, members);
     let usage = has_usage.then(|| chunk.counts.map(Usage::new));
-    completion(head, &[choice], usage, chunk.perf)
+    completion(head, &[choice], usage, chunk.perf.zip(Some(members)))
 }
 
 /// The chunk that ends a stream with token counts.
@@ -413,8 +420,12 @@ fn completion(
     head: &Head,
     choices: &[CompletionChoice<'_>],
     usage: UsageMember,
-    perf: Option<PerfMetrics>,
+    perf: Option<(PerfMetrics, Members)>,
 ) -> Vec<u8> {
+    let if_wanted = |wants: fn(&Members) -> bool| {
+        let wanted = perf.as_ref().filter(|(_, members)| wants(members));
+        wanted.map(|(perf, _)| *perf)
+    };
     to_json(&Completion {
         schema: head.schema_url.as_deref(),
         id: &head.id,
@@ -424,7 +435,8 @@ fn completion(
         system_fingerprint: &head.system_fingerprint,
         choices,
         usage,
-        perf_metrics: perf.map(PerfMetricsMember::new),
+        perf_metrics: if_wanted(|members| members.perf_metrics).map(PerfMetricsMember::new),
+        timings: if_wanted(|members| members.timings).map(Timings::new),
     })
 }
 
@@ -459,6 +471,8 @@ mod tests {
     const NONE: Members = Members {
         logprobs: None,
         token_ids: false,
+        perf_metrics: false,
+        timings: false,
     };
 
     fn finish(reason: FinishReason) -> Finish {
@@ -553,6 +567,7 @@ mod tests {
         let all = Members {
             logprobs: Some(LogprobsShape::Arrays),
             token_ids: true,
+            ..NONE
         };
         assert_eq!(
             text(to_json(&CompletionChoice::new(3, &piece, all))),

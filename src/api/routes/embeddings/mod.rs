@@ -9,14 +9,13 @@ mod vector;
 
 use super::route::{Route, Upstream};
 use crate::api::endpoint::Endpoint;
-use crate::api::error::fault;
 use crate::api::expected_wait::RequestTimer;
 use crate::api::fields::{Prompt, invalid_value, out_of_range};
 use crate::api::http::{Request, Response};
 use crate::api::models::{Purpose, ReadyEmbedder};
 use crate::api::run::Deadline;
 use crate::text::{Pause, Special};
-use crate::{Error, RequestFault, Result};
+use crate::{Error, Result};
 
 pub(in crate::api) static ROUTE: Route = Route {
     path: "embeddings",
@@ -118,9 +117,6 @@ fn check_size(text: &str, model: &ReadyEmbedder) -> Result<()> {
     if fits {
         return Ok(());
     }
-    let message = format!(
-        "input: {} bytes of text are too many for a context of {context_tokens} tokens",
-        text.len()
-    );
-    Err(fault(RequestFault::ContextLengthExceeded, "input", message))
+    let sent = format!("The input has {} bytes of text, which are more", text.len());
+    Err(Error::exceeds_context("input", context_tokens, sent))
 }

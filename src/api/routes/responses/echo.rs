@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Members of the response that come from the request. Null where the request has nothing.
+/// Members of the response that come from the request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(rename = "ResponseEcho"))]
@@ -17,7 +17,6 @@ pub(super) struct Echo {
     pub prompt_cache_key: Option<String>,
     pub reasoning: ResponseReasoning,
     pub safety_identifier: Option<String>,
-    pub temperature: Option<f64>,
     pub text: ResponseTextConfig,
     /// As the request has it; `auto` without one.
     #[cfg_attr(test, ts(type = "ToolChoice"))]
@@ -25,7 +24,6 @@ pub(super) struct Echo {
     #[cfg_attr(test, ts(type = "ResponseTool[]"))]
     pub tools: Vec<Value>,
     pub top_logprobs: usize,
-    pub top_p: Option<f64>,
     pub user: Option<String>,
 }
 
@@ -43,5 +41,7 @@ pub(super) struct ResponseReasoning {
 pub(super) struct ResponseTextConfig {
     #[cfg_attr(test, ts(type = "ResponseTextFormat"))]
     pub format: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional, type = "\"low\" | \"medium\" | \"high\""))]
     pub verbosity: Option<&'static str>,
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::object::{ResponseItem, ResponseObject, ResponsePart};
+use crate::api::error::ErrorObject;
 use crate::api::http;
 use crate::api::json::to_json;
 use crate::api::routes::token_logprobs::ChatTokenLogprob;
@@ -78,8 +79,10 @@ events! {
     "response.incomplete" Incomplete { response: ResponseObject<'a>, }
     /// The last event of a response that failed.
     "response.failed" Failed { response: ResponseObject<'a>, }
-    /// What failed, before `response.failed`.
-    "error" Error { code: &'a str, message: &'a str, param: Option<&'a str>, }
+    /// What failed, before `response.failed`. OpenAI's clients read the members beside `type`, others those of `error`.
+    "error" Error {
+        code: &'a str, message: &'a str, param: Option<&'a str>, error: ErrorObject<'a>,
+    }
 }
 
 /// An event with its number, which counts the events of the response from 0.

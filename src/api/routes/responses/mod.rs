@@ -11,6 +11,7 @@
 
 mod echo;
 mod event;
+pub(super) mod input_tokens;
 mod object;
 mod output;
 mod parse;
@@ -38,7 +39,10 @@ use crate::text::{LocalTime, Tokenizer};
 use crate::{Error, Result};
 use echo::Echo;
 use event::{Event, Frames};
-use object::{CONSTANTS, IncompleteDetails, ResponseError, ResponseObject, ResponseUsage, Status};
+use object::{
+    CONSTANTS, IncompleteDetails, ResponseError, ResponseObject, ResponseUsage, Status,
+    UsedSampling,
+};
 use output::Output;
 
 pub(in crate::api) static ROUTE: Route = Route {
@@ -64,6 +68,7 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     visitor.visit::<input::ResponseInputPart>();
     visitor.visit::<ResponseObject<'static>>();
     visitor.visit::<event::Numbered<'static>>();
+    visitor.visit::<input_tokens::InputTokenCount>();
 }
 
 /// The names that the run has for fields of this route.
@@ -102,6 +107,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
         model: run.model_id.clone(),
         system_fingerprint: run.system_fingerprint.clone(),
         tokenizer: run.tokenizer.clone(),
+        sampling: UsedSampling::new(&run.sampling),
         echo: answer.echo,
         host: Rc::clone(&endpoint.host),
     };
@@ -144,6 +150,7 @@ struct Answering {
     system_fingerprint: String,
     /// Names the tokens of log-probabilities.
     tokenizer: Rc<Tokenizer>,
+    sampling: UsedSampling,
     echo: Echo,
     output: Output,
     host: Rc<dyn Host>,
@@ -199,6 +206,7 @@ impl Answering {
             system_fingerprint: &self.system_fingerprint,
             output: &self.output.items,
             usage: counts.map(ResponseUsage::new),
+            sampling: self.sampling,
             echo: &self.echo,
             constants: CONSTANTS,
         }
@@ -234,6 +242,7 @@ impl Answering {
             code: failure.code,
             message: &failure.message,
             param: failure.param.as_deref(),
+            error: failure.object(),
         });
         frames.push(Event::Failed {
             response: self.object(End::Failed(&failure), Some(counts)),

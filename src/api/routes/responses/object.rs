@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::echo::Echo;
 use crate::api::routes::token_logprobs::ChatTokenLogprob;
 use crate::api::run::TokenCounts;
+use crate::engine::generation::SamplingParams;
 
 /// Where a response or an item is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -43,10 +44,35 @@ pub(super) struct ResponseObject<'a> {
     pub usage: Option<ResponseUsage>,
     #[serde(flatten)]
     #[cfg_attr(test, ts(flatten))]
+    pub sampling: UsedSampling,
+    #[serde(flatten)]
+    #[cfg_attr(test, ts(flatten))]
     pub echo: &'a Echo,
     #[serde(flatten)]
     #[cfg_attr(test, ts(flatten))]
     pub constants: Constants,
+}
+
+/// The sampling values that are in use, whether the request gives them or not.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, ts(rename = "ResponseSampling"))]
+pub(super) struct UsedSampling {
+    temperature: f32,
+    top_p: f32,
+    frequency_penalty: f32,
+    presence_penalty: f32,
+}
+
+impl UsedSampling {
+    pub(super) fn new(params: &SamplingParams) -> UsedSampling {
+        UsedSampling {
+            temperature: params.temperature,
+            top_p: params.top_p,
+            frequency_penalty: params.frequency_penalty,
+            presence_penalty: params.presence_penalty,
+        }
+    }
 }
 
 /// Members that are the same in all responses.

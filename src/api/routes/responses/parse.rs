@@ -71,11 +71,12 @@ pub(super) fn parse(
         variables.entry("verbosity").or_insert(verbosity.into());
     }
     model::check_user(&fields)?;
-    let fill_context = DefaultMaxTokens::Context(ContextWord::Context);
+    // A limit that nobody asked for does not contradict `min_tokens`.
+    let no_default = DefaultMaxTokens::Context(ContextWord::Context);
     let mut length = length::read(
         &fields,
         switches,
-        fill_context,
+        no_default,
         Some(ResponseOwnFields::max_output_tokens.name),
     )?;
     // The reader of the message decides which special tokens are text.
@@ -101,14 +102,13 @@ pub(super) fn parse(
     let parallel_calls = conversation.parallel_tool_calls;
     let echo = Echo {
         instructions: fields.string("instructions")?.map(str::to_owned),
-        max_output_tokens: length.max_tokens,
+        max_output_tokens: length.max_tokens.map(|given| given.tokens),
         max_tool_calls: ResponseOwnFields::max_tool_calls.read(&fields, switches)?,
         metadata: metadata(&fields)?,
         parallel_tool_calls: parallel_calls,
         prompt_cache_key: ResponseOwnFields::prompt_cache_key.read(&fields, switches)?,
         reasoning,
         safety_identifier: ResponseOwnFields::safety_identifier.read(&fields, switches)?,
-        temperature: fields.number("temperature")?,
         text,
         tool_choice: fields
             .get(ResponseOwnFields::tool_choice.name)
@@ -116,7 +116,6 @@ pub(super) fn parse(
             .unwrap_or("auto".into()),
         tools: declared_tools(&fields)?,
         top_logprobs,
-        top_p: fields.number("top_p")?,
         user: fields.string("user")?.map(str::to_owned),
     };
     let plan = Plan {
@@ -232,12 +231,30 @@ fn text(fields: &Fields, unknown: &mut UnknownFieldPolicy<'_>) -> Result<Respons
             unknown.report(&format!("text.{name}"))?;
         }
     }
-    let format = members.get("format").cloned();
+    let format = members.get("format").and_then(Value::as_object);
     let verbosity = members.word("verbosity", &["low", "medium", "high"]);
     Ok(ResponseTextConfig {
-        format: format.unwrap_or_else(|| json!({"type": "text"})),
+        format: format.map_or_else(|| json!({"type": "text"}), whole_format),
         verbosity: verbosity.map_err(|error| rename_param(error, &[("verbosity", "text")]))?,
     })
+}
+
+/// The format with all members that the answer has.
+fn whole_format(format: &Map<String, Value>) -> Value {
+    let mut format = format.clone();
+    if format.get("type").and_then(Value::as_str) == Some("json_schema") {
+        for (name, absent) in [
+            ("name", "".into()),
+            ("description", Value::Null),
+            ("strict", false.into()),
+        ] {
+            let member = format.entry(name).or_insert(Value::Null);
+            if member.is_null() {
+                *member = absent;
+            }
+        }
+    }
+    Value::Object(format)
 }
 
 /// The members of an object, none without it.

@@ -14,7 +14,7 @@ fields! {
         ResponseText, ResponseTool, tools::ToolChoice, ResponseReasoningOptions
     ] {
         /// Most tokens of the answer, reasoning included.
-        max_output_tokens: Field<Count> = count(0).default_is("what the context holds"),
+        max_output_tokens: Field<Count> = count(0).default_is("as `max_tokens`"),
         /// What the text must be: `format` is `text`, `json_object`, or `json_schema` with `schema` beside `type`; `verbosity`
         /// is for chat templates that know the word.
         text: Field<Shape> = shape("object", "ResponseText"),

@@ -50,8 +50,10 @@ request! {
 /// The text of token ids.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
-pub(in crate::api) struct TokenText {
-    prompt: String,
+pub(in crate::api) struct TokenText<'a> {
+    prompt: &'a str,
+    /// The same, by its name in llama.cpp.
+    content: &'a str,
 }
 
 /// Answers the request.
@@ -83,6 +85,8 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
         return Err(out_of_range("tokens", &bounds, ids.len()));
     }
     check_ids("tokens", &ids, model.vocab_size)?;
-    let prompt = model.tokenizer.decode(&ids, skip_special);
-    Ok(Response::json(200, to_json(&TokenText { prompt })))
+    let text = &model.tokenizer.decode(&ids, skip_special);
+    let (prompt, content) = (text, text);
+    let body = to_json(&TokenText { prompt, content });
+    Ok(Response::json(200, body))
 }

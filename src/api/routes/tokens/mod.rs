@@ -19,13 +19,13 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     visitor.visit::<tokenize::TokenList>();
     visitor.visit::<tokenize::TokenPieceList>();
     visitor.visit::<detokenize::DetokenizeFields>();
-    visitor.visit::<detokenize::TokenText>();
+    visitor.visit::<detokenize::TokenText<'static>>();
     visitor.visit::<apply_template::TemplateFields>();
     visitor.visit::<apply_template::RenderedTemplate>();
 }
 
 /// The part of the model called `name` that reads texts. Waits while it loads if the switches say so.
-async fn ready(endpoint: &Endpoint, name: &str) -> Result<Texts> {
+pub(super) async fn ready(endpoint: &Endpoint, name: &str) -> Result<Texts> {
     let switches = &endpoint.switches;
     let mut deadline = Deadline::new(&*endpoint.host, switches.request_timeout_ms);
     let now_ms = || endpoint.host.now_ms();

@@ -246,6 +246,7 @@ fn messages_never_echo_a_whole_prompt() {
         format!(r#""images":["{long}"]"#),
         format!(r#""stop":["{long}","a","b","c","d"]"#),
         format!(r#""temperature":"{long}""#),
+        format!(r#""logit_bias":{{"1{}":1}}"#, "0".repeat(100_000)),
         format!(r#""logit_bias":{{"{long}":1}}"#),
         format!(r#""suffix_mode":"{long}""#),
         format!(r#""tool_choice":"{long}""#),

@@ -5,7 +5,8 @@ use crate::api::switches::ContextLengthExceededBehavior;
 
 #[test]
 fn case_023_max_tokens_and_its_alias() {
-    let max_tokens = |members: &str| ok(members).length.max_tokens;
+    let given = |members: &str| ok(members).length.max_tokens;
+    let max_tokens = |members: &str| given(members).map(|given| given.tokens);
     assert_eq!(max_tokens(""), None);
     assert_eq!(max_tokens(r#""max_tokens":0"#), Some(0));
     assert_eq!(max_tokens(r#""max_tokens":3.0"#), Some(3));

@@ -88,6 +88,7 @@ fn the_models_defaults_fill_absent_fields() {
         top_k: Some(40),
         min_p: Some(0.25),
         repetition_penalty: Some(1.25),
+        max_tokens: None,
     };
     let filled = params_with(r#""seed":3"#, &model);
     let expected = SamplingParams {

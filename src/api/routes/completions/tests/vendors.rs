@@ -213,7 +213,8 @@ fn wrong_structured_outputs() {
 fn n_predict_is_max_tokens_or_the_context() {
     let length = |members: &str| {
         let length = ok(members).length;
-        (length.max_tokens, length.fills_context)
+        let max_tokens = length.max_tokens.map(|given| given.tokens);
+        (max_tokens, length.fills_context)
     };
     assert_eq!(length(r#""n_predict":7"#), (Some(7), false));
     assert_eq!(length(r#""n_predict":-1"#), (None, true));
@@ -229,6 +230,25 @@ fn n_predict_is_max_tokens_or_the_context() {
     ] {
         fails_at(ConflictingParameters, "n_predict", members);
     }
+}
+
+#[test]
+fn a_name_in_logit_bias_may_be_a_text() {
+    let biases = |members: &str| {
+        let sampling = ok(members).sampling;
+        let params = sampling.params(&SamplingDefaults::default(), &tokenizer());
+        params.unwrap().logit_bias
+    };
+    let mut by_name = biases(r#""logit_bias":{"a":1.5,"7":2}"#);
+    let mut as_pairs = biases(r#""logit_bias":[["a",1.5],[7,2]]"#);
+    by_name.sort_by_key(|(id, _)| *id);
+    as_pairs.sort_by_key(|(id, _)| *id);
+    assert!(by_name.len() >= 2);
+    assert_eq!(by_name, as_pairs);
+    for members in [r#""logit_bias":{"-":1}"#, r#""logit_bias":{" 1":1}"#] {
+        ok(members);
+    }
+    fails_at(InvalidValue, "logit_bias", r#""logit_bias":{"":1}"#);
 }
 
 #[test]

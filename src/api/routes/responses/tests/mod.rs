@@ -343,7 +343,12 @@ fn formats_are_flat() {
     assert_eq!(text(number), is(InvalidSchema, "text"));
     assert_eq!(refused(json!({"text": "a"})), is(InvalidType, "text"));
     let both = json!({"text": {"format": {"type": "json_object"}}, "tools": [tool("f")], "tool_choice": "required"});
-    assert_eq!(refused(both), is(ConflictingParameters, "tool_choice"));
+    // The call has its own schema.
+    let (plan, _) = parsed(both.clone()).unwrap();
+    assert!(matches!(plan.constraint, Constraint::Tools(_)));
+    let mut grammar = both;
+    grammar["grammar"] = json!({"type": "regex", "value": "a"});
+    assert_eq!(refused(grammar), is(ConflictingParameters, "tool_choice"));
 }
 
 #[test]
@@ -428,7 +433,11 @@ fn other_fields() {
     assert_eq!(plan.logprobs.top, Some(20));
     assert!(answer.has_encrypted);
     let (plan, answer) = parsed(json!({"max_output_tokens": 5, "top_logprobs": 0})).unwrap();
-    assert_eq!(plan.length.max_tokens, Some(5));
+    let max_tokens = plan.length.max_tokens.unwrap();
+    assert_eq!(
+        (max_tokens.name, max_tokens.tokens),
+        ("max_output_tokens", 5)
+    );
     assert!(plan.logprobs.top.is_none() && !answer.has_encrypted && !answer.stream);
     let words = json!({"reasoning": {"effort": "low", "generate_summary": "auto"}, "text": {"verbosity": "high"}});
     let (_, answer) = parsed(words.clone()).unwrap();
