@@ -180,7 +180,7 @@ fn compared(response: &Value) -> Value {
     response
 }
 
-const HERMES: &str = "{# <tool_call> arguments <think> </think> #}{{ messages[0].content }}";
+const HERMES: &str = "{# <tool_call> arguments <think> </think> #}{% if tools %}.{% endif %}{{ messages[0].content }}";
 const CALL: &str = "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\": 1}}</tool_call>";
 
 fn tools() -> Value {
@@ -320,6 +320,26 @@ fn a_response_that_its_tokens_end_is_incomplete() {
             let items = object["output"].as_array().unwrap().iter();
             let given: Vec<&str> = items.map(|item| item["status"].as_str().unwrap()).collect();
             assert_eq!(given, statuses, "{says}");
+        }
+    });
+}
+
+#[test]
+fn a_forced_call_that_its_tokens_end_is_an_incomplete_call() {
+    serve_default(async |server| {
+        server.set_template(Some(HERMES));
+        server.plan.say(bytes(CALL));
+        for limit in [5, 20, 30, 45] {
+            let members = json!({"max_output_tokens": limit, "tools": tools(), "tool_choice": "required",
+                "parallel_tool_calls": false});
+            let object = whole(server, &members).await;
+            assert_eq!(object["status"], "incomplete", "{object}");
+            let items = object["output"].as_array().unwrap();
+            assert_eq!(items.len(), 1, "{object}");
+            assert_eq!(items[0]["type"], "function_call");
+            assert_eq!(items[0]["status"], "incomplete");
+            assert_eq!(items[0]["name"], "f");
+            assert!("{\"a\": 1}".starts_with(items[0]["arguments"].as_str().unwrap()), "{object}");
         }
     });
 }

@@ -120,7 +120,7 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches, form: Form) -> 
         Form::Flat => text_format(fields)?,
     };
     let grammar = grammar(fields)?;
-    let mut structured = structured_outputs::read(fields)?;
+    let mut structured = structured_outputs::read(fields, switches.open_objects)?;
     structured.extend(json_schema(fields)?);
     let tools = tools::read(fields, switches.tool_names, form)?;
     let is_forced = tools.as_ref().is_some_and(|tools| tools.is_forced);

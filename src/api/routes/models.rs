@@ -6,7 +6,7 @@ use crate::Result;
 use crate::api::endpoint::Endpoint;
 use crate::api::http::Response;
 use crate::api::json::to_json;
-use crate::api::models::{Entry, ModelState, Models};
+use crate::api::models::{Entry, ModelState, Models, ToolPrompts};
 
 /// Visits the types of the answers.
 #[cfg(test)]
@@ -58,6 +58,10 @@ struct ModelCard<'a> {
     #[cfg_attr(test, ts(optional))]
     context_length: Option<usize>,
     capabilities: &'a [&'a str],
+    /// How tools get into prompts; only of a ready model with a chat template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    tools: Option<ToolPrompts>,
 }
 
 impl ModelCard<'_> {
@@ -79,6 +83,10 @@ impl ModelCard<'_> {
             capabilities: match &entry.state {
                 ModelState::ReadyToEmbed(_) => &["embeddings"],
                 _ => &["completions"],
+            },
+            tools: match &entry.state {
+                ModelState::Ready(ready) => ready.tools,
+                _ => None,
             },
         }
     }

@@ -73,6 +73,29 @@ impl Delivery {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
+    /// The name of the tool whose call begins with `text`: the only tool, or the one whose name is in the text, or the only
+    /// one whose name may follow.
+    pub(super) fn name_in(&self, text: &str, is_first: bool) -> Option<String> {
+        if let ([tool], true) = (&*self.tools, is_first) {
+            return Some(tool.name.clone());
+        }
+        let tools = self.tools.iter();
+        let whole = tools.filter(|tool| text.contains(&tool.name));
+        if let Some(tool) = whole.max_by_key(|tool| tool.name.len()) {
+            return Some(tool.name.clone());
+        }
+        let begins = |tool: &&Tool| {
+            let ends = tool.name.char_indices().skip(1).map(|(end, _)| end);
+            let mut starts = ends.map(|end| &tool.name[..end]);
+            starts.any(|start| text.ends_with(start))
+        };
+        let mut begun = self.tools.iter().filter(begins);
+        match (begun.next(), begun.next()) {
+            (Some(tool), None) => Some(tool.name.clone()),
+            _ => None,
+        }
+    }
+
     pub(super) fn calls(&self) -> usize {
         self.calls
     }

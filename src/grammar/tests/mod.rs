@@ -1,6 +1,7 @@
 //! Constraints on real and synthetic vocabularies. Independent implementations check the results:
 //! `regex`, `jsonschema`, `serde_json`.
 
+mod closed;
 mod forms;
 mod gbnf;
 mod hostile;
@@ -151,12 +152,12 @@ impl Model {
 
     fn grammar(&self, source: &GrammarSource) -> Grammar {
         self.compiler
-            .compile(source)
+            .compile(source, Objects::Closed)
             .unwrap_or_else(|error| panic!("{}: {source:?}: {error:?}", self.name))
     }
 
     fn refusal(&self, source: &GrammarSource) -> String {
-        match self.compiler.compile(source) {
+        match self.compiler.compile(source, Objects::Closed) {
             Ok(_) => panic!("{}: compiles: {source:?}", self.name),
             Err(error) => {
                 assert!(!error.message.starts_with("panic"), "{source:?}: {error:?}");

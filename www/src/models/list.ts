@@ -33,6 +33,7 @@ export function listed(
     ...{ id: model.name, object: "model", created, owned_by: "inpage", status },
     ...(now?.context_length !== undefined && { context_length: now.context_length }),
     ...(capabilities && { capabilities }),
+    ...(now?.tools !== undefined && { tools: now.tools }),
     ...(model.aliases.length > 0 && { aliases: model.aliases }),
   };
 }

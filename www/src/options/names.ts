@@ -65,6 +65,7 @@ const ENDPOINT: Record<keyof EngineSwitches, true> = {
   booleanLogprobs: true,
   samplingBounds: true,
   toolNames: true,
+  openObjects: true,
   mixedPrompts: true,
   invalidRequestStatus: true,
   requestTimeoutMs: true,
