@@ -321,7 +321,7 @@ fn tools_reach_a_template_without_them_as_text() {
 fn calls_of_the_generic_form_are_read() {
     serve_default(async |server| {
         // The text of the tools would not fit the context.
-        let short = "{{ messages[-1].content }}";
+        let short = "x";
         server.set_template(Some(short));
         server.plan.say(bytes(
             "Hm. <tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>",

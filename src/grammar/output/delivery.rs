@@ -73,27 +73,22 @@ impl Delivery {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// The name of the tool whose call begins with `text`: the only tool, or the one whose name is in the text, or the only
-    /// one whose name may follow.
+    /// The name of the tool whose call begins with `text`: the only tool, or the last one whose whole name is in the text.
     pub(super) fn name_in(&self, text: &str, is_first: bool) -> Option<String> {
         if let ([tool], true) = (&*self.tools, is_first) {
             return Some(tool.name.clone());
         }
-        let tools = self.tools.iter();
-        let whole = tools.filter(|tool| text.contains(&tool.name));
-        if let Some(tool) = whole.max_by_key(|tool| tool.name.len()) {
-            return Some(tool.name.clone());
-        }
-        let begins = |tool: &&Tool| {
-            let ends = tool.name.char_indices().skip(1).map(|(end, _)| end);
-            let mut starts = ends.map(|end| &tool.name[..end]);
-            starts.any(|start| text.ends_with(start))
+        // The key of a JSON object is no name.
+        let text = match text.contains('{') {
+            true => text.split_once("\"name\"").map_or(text, |(_, rest)| rest),
+            false => text,
         };
-        let mut begun = self.tools.iter().filter(begins);
-        match (begun.next(), begun.next()) {
-            (Some(tool), None) => Some(tool.name.clone()),
-            _ => None,
-        }
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+        let mut words: Vec<&str> = text.split(|c| !is_name(c)).collect();
+        // The last one may go on.
+        words.pop();
+        let tool = words.iter().rev().find_map(|word| self.tool(word))?;
+        Some(tool.name.clone())
     }
 
     pub(super) fn calls(&self) -> usize {
