@@ -39,6 +39,7 @@ const DEVELOPMENT = [
   "docs/specification.md",
   "docs/conformance.md",
   "docs/reliability.md",
+  "docs/tools.md",
   "docs/security.md",
   "docs/training.md",
   ["CHANGELOG.md", "changelog"],

@@ -47,7 +47,9 @@ pub use error::Failure;
 pub use host::SystemHost;
 pub use host::{DecodedPicture, FetchedPicture, Host, PictureError};
 pub use http::{Attachment, Body, Request, Response};
-pub use models::{Fingerprint, LazyCompiler, ModelState, PictureReader, ReadyEmbedder, ReadyModel};
+pub use models::{
+    Fingerprint, LazyCompiler, ModelState, PictureReader, ReadyEmbedder, ReadyModel, ToolPrompts,
+};
 pub use progress::Progress;
 pub use switches::{
     AlwaysIncludeUsage, ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens,

@@ -14,7 +14,7 @@ use crate::engine::embed::EmbeddingHandle;
 use crate::engine::generation::SamplingDefaults;
 use crate::grammar::{Compiler, OutputForm};
 use crate::pictures::PictureFormat;
-use crate::text::Tokenizer;
+use crate::text::{Tokenizer, renders_tools};
 use crate::{Error, RequestFault, Result};
 
 /// The name that refers to whichever model is registered.
@@ -57,8 +57,32 @@ pub struct ReadyModel {
     pub pictures: Option<PictureReader>,
     /// How it writes tool calls.
     pub output_form: OutputForm,
+    /// How tools get into its prompts; `None`: it has no chat template.
+    pub tools: Option<ToolPrompts>,
     /// The grammar compiler for constrained completions, built when it is first needed.
     pub compiler: LazyCompiler,
+}
+
+/// How tools get into a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum ToolPrompts {
+    /// The chat template writes them.
+    Template,
+    /// The template has no place for them: they are text of messages (specification 18.9).
+    Generic,
+}
+
+impl ToolPrompts {
+    /// As the model of this tokenizer takes them, with the template of the switch `chatTemplate` or its own.
+    pub fn of(tokenizer: &Tokenizer, chat_template: Option<&str>) -> Option<ToolPrompts> {
+        let template = chat_template.or_else(|| tokenizer.chat_templates().choose(true))?;
+        Some(match renders_tools(template) {
+            true => ToolPrompts::Template,
+            false => ToolPrompts::Generic,
+        })
+    }
 }
 
 /// What a model that takes pictures makes of them.
@@ -156,6 +180,14 @@ impl ReadyModel {
     /// Whether there is a template for conversations.
     pub(super) fn chats(&self, switches: &Switches) -> bool {
         switches.chat_template.is_some() || self.tokenizer.chat_template().is_some()
+    }
+
+    /// How it writes in chat.
+    pub(super) fn chat_form(&self) -> OutputForm {
+        match self.tools {
+            Some(ToolPrompts::Generic) => self.output_form.with_generic_calls(),
+            _ => self.output_form,
+        }
     }
 
     /// The grammar compiler, built if necessary.

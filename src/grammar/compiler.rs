@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::budget::Budget;
 use super::calls::{self, Turn};
+use super::closed::Objects;
+use super::guard::Guard;
 use super::matcher::Matcher;
 use super::opener::Opener;
 use super::output::OutputForm;
@@ -94,6 +96,7 @@ pub struct Compiler {
     factory: ParserFactory,
     /// The end-of-text ids.
     ends: Rc<TokenMask>,
+    guard: Rc<Guard>,
 }
 
 impl Compiler {
@@ -102,6 +105,7 @@ impl Compiler {
     pub fn new(tokenizer: &Tokenizer, vocab_size: usize) -> Compiler {
         let tokens = token_trie::build(tokenizer, vocab_size);
         let ends = tokens.tok_trie().eos_token_set();
+        let guard = Rc::new(Guard::new(tokens.tok_trie()));
         let slices = SLICES.map(str::to_owned);
         let mut factory = ParserFactory::new(&tokens, InferenceCapabilities::default(), &slices)
             .expect("the slices are regular expressions");
@@ -115,14 +119,19 @@ impl Compiler {
         Compiler {
             factory,
             ends: Rc::new(TokenMask::from_words(ends.as_slice().to_vec())),
+            guard,
         }
     }
 
-    /// Compiles a constraint.
+    /// Compiles a constraint. `objects` says how its JSON schemas are read.
     ///
     /// # Errors
     /// Says what is invalid, or that the source exceeds the budget.
-    pub fn compile(&self, source: &GrammarSource) -> Result<Grammar, GrammarError> {
+    pub fn compile(
+        &self,
+        source: &GrammarSource,
+        objects: Objects,
+    ) -> Result<Grammar, GrammarError> {
         let size = source.size();
         if size > MAX_SOURCE_BYTES {
             return Err(GrammarError::over_budget(format!(
@@ -130,7 +139,9 @@ impl Compiler {
             )));
         }
         let started = Instant::now();
-        let prepared = self.prepare(source).map_err(GrammarError::invalid)?;
+        let prepared = self
+            .prepare(source, objects)
+            .map_err(GrammarError::invalid)?;
         let parser = self.parser(prepared.grammar)?;
         let seconds = started.elapsed().as_secs_f64();
         if seconds > MAX_COMPILE_SECONDS {
@@ -142,6 +153,7 @@ impl Compiler {
             parser,
             opener: prepared.opener,
             ends: self.ends.clone(),
+            guard: source.is_json().then(|| self.guard.clone()),
             max_tokens: prepared.max_tokens,
         })))
     }
@@ -168,7 +180,7 @@ impl Compiler {
         self.factory.tok_env().tok_trie()
     }
 
-    fn prepare(&self, source: &GrammarSource) -> Result<Prepared, String> {
+    fn prepare(&self, source: &GrammarSource, objects: Objects) -> Result<Prepared, String> {
         let budget = &mut Budget::default();
         let grammar = match source {
             GrammarSource::Regex(expression) => {
@@ -179,36 +191,39 @@ impl Compiler {
             }
             GrammarSource::JsonObject => GrammarWithLexer::from_json_schema(schema::prepare(
                 &json!({ "type": "object" }),
+                objects,
                 budget,
             )?),
             GrammarSource::JsonSchema(value) => {
-                GrammarWithLexer::from_json_schema(schema::prepare(value, budget)?)
+                GrammarWithLexer::from_json_schema(schema::prepare(value, objects, budget)?)
             }
             GrammarSource::SpacedJsonSchema { schema, whitespace } => {
                 GrammarWithLexer::from_json_schema(schema::prepare_spaced(
-                    schema, whitespace, budget,
+                    schema, whitespace, objects, budget,
                 )?)
             }
             GrammarSource::Gbnf(text) => {
                 let text = gbnf::to_lark(text)?;
-                GrammarWithLexer::from_lark(lark::prepare(&text, self.trie(), budget)?)
+                GrammarWithLexer::from_lark(lark::prepare(&text, self.trie(), objects, budget)?)
             }
             GrammarSource::Lark(text) => {
-                GrammarWithLexer::from_lark(lark::prepare(text, self.trie(), budget)?)
+                GrammarWithLexer::from_lark(lark::prepare(text, self.trie(), objects, budget)?)
             }
-            GrammarSource::LlGuidance(value) => return self.prepare_llguidance(value, budget),
+            GrammarSource::LlGuidance(value) => {
+                return self.prepare_llguidance(value, objects, budget);
+            }
             GrammarSource::Tools {
                 tools,
                 is_forced,
                 form,
             } => {
                 let tokens = self.factory.tok_env();
-                let grammars = calls::completion(*form, tools, tokens.clone(), budget)?;
+                let grammars = calls::completion(*form, tools, tokens.clone(), objects, budget)?;
                 let opener = || calls::opener(*form, tokens.clone());
                 return Ok(Prepared::of(grammars, (!is_forced).then(opener)));
             }
             GrammarSource::Turn(turn) => {
-                let grammars = calls::turn(turn, self.factory.tok_env().clone(), budget)?;
+                let grammars = calls::turn(turn, self.factory.tok_env().clone(), objects, budget)?;
                 return Ok(Prepared::of(grammars, None));
             }
         };
@@ -219,7 +234,12 @@ impl Compiler {
         })
     }
 
-    fn prepare_llguidance(&self, value: &Value, budget: &mut Budget) -> Result<Prepared, String> {
+    fn prepare_llguidance(
+        &self,
+        value: &Value,
+        objects: Objects,
+        budget: &mut Budget,
+    ) -> Result<Prepared, String> {
         let members = members(value, "the grammar", &["grammars", "max_tokens"])?;
         let max_tokens = match members.get("max_tokens") {
             None | Some(Value::Null) => None,
@@ -234,7 +254,7 @@ impl Compiler {
         };
         let grammars = entries
             .iter()
-            .map(|entry| self.prepare_entry(entry, budget));
+            .map(|entry| self.prepare_entry(entry, objects, budget));
         Ok(Prepared {
             grammar: TopLevelGrammar {
                 grammars: grammars.collect::<Result<_, _>>()?,
@@ -248,6 +268,7 @@ impl Compiler {
     fn prepare_entry(
         &self,
         entry: &Value,
+        objects: Objects,
         budget: &mut Budget,
     ) -> Result<GrammarWithLexer, String> {
         budget.count_grammar()?;
@@ -262,11 +283,11 @@ impl Compiler {
         Ok(GrammarWithLexer {
             name: text("name")?.map(str::to_owned),
             json_schema: match json_schema {
-                Some(value) => Some(schema::prepare(value, budget)?),
+                Some(value) => Some(schema::prepare(value, objects, budget)?),
                 None => None,
             },
             lark_grammar: match text("lark_grammar")? {
-                Some(text) => Some(lark::prepare(text, self.trie(), budget)?),
+                Some(text) => Some(lark::prepare(text, self.trie(), objects, budget)?),
                 None => None,
             },
         })
@@ -309,6 +330,36 @@ impl Prepared {
 }
 
 impl GrammarSource {
+    /// The same without the parameters of tools that are not strict. `None` if there are none.
+    pub fn without_parameters(&self) -> Option<GrammarSource> {
+        let mut loose = self.clone();
+        let (GrammarSource::Tools { tools, .. } | GrammarSource::Turn(Turn { tools, .. })) =
+            &mut loose
+        else {
+            return None;
+        };
+        let loosened = tools.iter_mut().filter(|tool| !tool.strict);
+        let had_any = loosened.fold(false, |had_any, tool| {
+            tool.parameters.take().is_some() || had_any
+        });
+        had_any.then_some(loose)
+    }
+
+    /// Whether the completion is JSON, or calls with JSON in them.
+    fn is_json(&self) -> bool {
+        match self {
+            GrammarSource::JsonObject
+            | GrammarSource::JsonSchema(_)
+            | GrammarSource::SpacedJsonSchema { .. }
+            | GrammarSource::Tools { .. }
+            | GrammarSource::Turn(_) => true,
+            GrammarSource::Regex(_)
+            | GrammarSource::Gbnf(_)
+            | GrammarSource::Lark(_)
+            | GrammarSource::LlGuidance(_) => false,
+        }
+    }
+
     /// Bytes of source text.
     fn size(&self) -> usize {
         match self {
@@ -337,6 +388,8 @@ struct Compiled {
     /// The constraint applies only to completions that begin with this.
     opener: Option<Opener>,
     ends: Rc<TokenMask>,
+    /// Of JSON.
+    guard: Option<Rc<Guard>>,
     max_tokens: Option<usize>,
 }
 
@@ -344,7 +397,8 @@ impl Grammar {
     /// The state at the start of a completion.
     pub fn matcher(&self) -> Matcher {
         let Compiled { parser, opener, .. } = &*self.0;
-        Matcher::new(parser.clone(), opener.clone(), self.0.ends.clone())
+        let (ends, guard) = (self.0.ends.clone(), self.0.guard.clone());
+        Matcher::new(parser.clone(), opener.clone(), ends, guard)
     }
 
     /// The most tokens that the grammar itself allows (`max_tokens` of llguidance). The caller applies

@@ -7,6 +7,7 @@ use llguidance::toktrie::TokTrie;
 use serde_json::{Deserializer, Value};
 
 use super::budget::Budget;
+use super::closed::Objects;
 use super::{regex, schema, token_trie};
 
 /// Deepest nesting of rules and groups, with references followed. llguidance recurses once per level,
@@ -18,7 +19,12 @@ const MAX_DEPTH: usize = 96;
 ///
 /// # Errors
 /// A message for humans that says what is not supported.
-pub fn prepare(grammar: &str, trie: &TokTrie, budget: &mut Budget) -> Result<String, String> {
+pub fn prepare(
+    grammar: &str,
+    trie: &TokTrie,
+    objects: Objects,
+    budget: &mut Budget,
+) -> Result<String, String> {
     let mut reader = Reader {
         rest: grammar,
         prepared: String::with_capacity(grammar.len()),
@@ -26,6 +32,7 @@ pub fn prepare(grammar: &str, trie: &TokTrie, budget: &mut Budget) -> Result<Str
         last_name: None,
         group_depth: 0,
         outer_depths: Vec::new(),
+        objects,
         budget,
     };
     while !reader.rest.is_empty() {
@@ -54,6 +61,7 @@ struct Reader<'g, 'b> {
     group_depth: usize,
     /// The group depths around each open `{`.
     outer_depths: Vec<usize>,
+    objects: Objects,
     budget: &'b mut Budget,
 }
 
@@ -162,7 +170,7 @@ impl<'g> Reader<'g, '_> {
                 let (value, length) = json_prefix(self.rest)?;
                 self.prepared.push(' ');
                 self.prepared
-                    .push_str(&schema::prepare(&value, self.budget)?.to_string());
+                    .push_str(&schema::prepare(&value, self.objects, self.budget)?.to_string());
                 self.prepared.push(' ');
                 self.rest = &self.rest[length..];
             }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use llguidance::TokenParser;
 use llguidance::api::StopReason;
 
+use super::guard::{Guard, Written};
 use super::opener::{Opener, Progress};
 use crate::sample::TokenMask;
 use crate::{Error, Result};
@@ -15,6 +16,9 @@ pub struct Matcher {
     phase: Phase,
     /// The end-of-text ids.
     ends: Rc<TokenMask>,
+    /// Keeps JSON from running on.
+    guard: Option<Rc<Guard>>,
+    written: Written,
     /// The result of [`Self::next`], until the next token is accepted.
     mask: Option<TokenMask>,
     /// Tokens accepted so far.
@@ -47,7 +51,12 @@ enum Phase {
 impl Matcher {
     /// `parser` is at the start of a completion. With an `opener`, it constrains only completions that
     /// begin with the opener.
-    pub(super) fn new(parser: TokenParser, opener: Option<Opener>, ends: Rc<TokenMask>) -> Matcher {
+    pub(super) fn new(
+        parser: TokenParser,
+        opener: Option<Opener>,
+        ends: Rc<TokenMask>,
+        guard: Option<Rc<Guard>>,
+    ) -> Matcher {
         let phase = match opener {
             None => Phase::Constrained,
             Some(opener) if opener.can_be_seen() => Phase::Undecided {
@@ -60,6 +69,8 @@ impl Matcher {
             parser,
             phase,
             ends,
+            guard,
+            written: Written::default(),
             mask: None,
             position: 0,
         }
@@ -80,7 +91,12 @@ impl Matcher {
                 Phase::Free => return Ok(Next::Free),
                 Phase::Finished => return Ok(Next::Finished),
                 Phase::Constrained => match self.allowed()? {
-                    Some(mask) => self.mask = Some(mask),
+                    Some(mask) => {
+                        self.mask = Some(match &self.guard {
+                            Some(guard) => self.written.narrow(guard, mask),
+                            None => mask,
+                        });
+                    }
                     None => {
                         self.phase = Phase::Finished;
                         return Ok(Next::Finished);
@@ -160,6 +176,9 @@ impl Matcher {
         let ends_here = self.ends.allows(id) && self.parser.is_accepting();
         let consumed = self.parser.consume_token(id);
         consumed.map_err(|error| refused(id, &error.to_string()))?;
+        if let Some(guard) = &self.guard {
+            self.written.accept(guard, id);
+        }
         if ends_here {
             self.phase = Phase::Finished;
         }

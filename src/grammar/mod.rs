@@ -3,8 +3,9 @@
 //! models and logits are outside this module.
 //!
 //! `compiler` turns a source into a `Grammar`; `schema`, `lark` and `regex` reject in advance what
-//! llguidance would get wrong or take too long for, within a `budget`; `gbnf` translates to Lark; `output` reads what
-//! models write, and `calls` builds grammars of the tool calls that it reads; `matcher` follows one completion.
+//! llguidance would get wrong or take too long for, within a `budget`; `closed` closes objects, and `validity` checks
+//! whether something is a schema at all; `gbnf` translates to Lark; `output` reads what models write, and `calls` builds
+//! grammars of the tool calls that it reads; `matcher` follows one completion, and `guard` keeps its JSON from running on.
 //!
 //! Masks are computed while the device works. The model submits before its future first suspends, and the engine then
 //! computes the next mask. There is one `Compiler` per model (built on first use), one `Grammar` per request, one
@@ -13,8 +14,10 @@
 
 mod budget;
 mod calls;
+mod closed;
 mod compiler;
 mod gbnf;
+mod guard;
 mod lark;
 mod matcher;
 mod opener;
@@ -23,14 +26,17 @@ mod regex;
 mod schema;
 mod token_trie;
 mod tool;
+mod validity;
 
 pub use calls::{Turn, parse_completion};
+pub use closed::Objects;
 pub use compiler::{Compiler, Grammar, GrammarError, GrammarSource};
 pub use matcher::{Matcher, Next};
 pub use output::{OutputForm, OutputPart, OutputReader};
 pub use regex::choice_regex;
 pub use schema::Whitespace;
 pub use tool::{Tool, ToolCall};
+pub use validity::check_schema;
 
 #[cfg(test)]
 mod tests;

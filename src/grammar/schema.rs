@@ -3,9 +3,11 @@
 
 use std::collections::HashSet;
 
+use llguidance::api::{GrammarInit, ParserLimits, TopLevelGrammar};
 use serde_json::{Map, Value, json};
 
 use super::budget::Budget;
+use super::closed::{self, Objects};
 use super::regex;
 
 /// Deepest nesting of subschemas, with references followed. llguidance recurses once per level, and the
@@ -36,8 +38,28 @@ pub enum Whitespace {
 /// # Errors
 /// A message for humans if llguidance would compile the schema incorrectly or without bounds on time and
 /// stack. Errors that llguidance reports itself are left to it.
-pub fn prepare(schema: &Value, budget: &mut Budget) -> Result<Value, String> {
-    prepare_spaced(schema, &Whitespace::Limited, budget)
+pub fn prepare(schema: &Value, objects: Objects, budget: &mut Budget) -> Result<Value, String> {
+    prepare_spaced(schema, &Whitespace::Limited, objects, budget)
+}
+
+/// As [`prepare`], without keywords that llguidance lacks: they are not enforced.
+///
+/// # Errors
+/// As [`prepare`], and if llguidance does not compile the schema even so.
+pub fn prepare_leniently(
+    schema: &Value,
+    objects: Objects,
+    budget: &mut Budget,
+) -> Result<Value, String> {
+    let mut prepared = prepare(schema, objects, budget)?;
+    if let Some(options) = prepared.get_mut("x-guidance") {
+        options["lenient"] = true.into();
+    }
+    let grammar = TopLevelGrammar::from_json_schema(prepared.clone());
+    match GrammarInit::Serialized(grammar).to_internal(None, ParserLimits::default()) {
+        Ok(_) => Ok(prepared),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// As [`prepare`], with the given white space.
@@ -47,9 +69,14 @@ pub fn prepare(schema: &Value, budget: &mut Budget) -> Result<Value, String> {
 pub fn prepare_spaced(
     schema: &Value,
     whitespace: &Whitespace,
+    objects: Objects,
     budget: &mut Budget,
 ) -> Result<Value, String> {
     check(schema, budget)?;
+    let schema = match objects {
+        Objects::Closed => closed::close(schema)?,
+        Objects::Open => schema.clone(),
+    };
     let options = match whitespace {
         Whitespace::Limited => {
             json!({ "whitespace_flexible": true, "whitespace_pattern": r" |\n {0,16}" })
@@ -64,13 +91,12 @@ pub fn prepare_spaced(
         }
     };
     Ok(match schema {
-        Value::Object(members) => {
-            let mut members = members.clone();
+        Value::Object(mut members) => {
             members.insert("x-guidance".to_owned(), options);
             Value::Object(members)
         }
         Value::Bool(true) => json!({ "x-guidance": options }),
-        other => other.clone(),
+        other => other,
     })
 }
 

@@ -9,7 +9,7 @@ pub struct Tool {
     pub name: String,
     /// Schema of the arguments, which are an object. `None` allows any object.
     pub parameters: Option<Value>,
-    /// Whether the arguments must satisfy `parameters`.
+    /// Whether all of `parameters` must be enforced. Otherwise what cannot be enforced is left out.
     pub strict: bool,
 }
 

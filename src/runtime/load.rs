@@ -165,6 +165,8 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
             .as_ref()
             .zip(tower.as_ref())
             .map(|(it, plan)| it.report(plan)),
+        // Known once the switches are.
+        tools: None,
         lora: adapters.reports,
         load_ms: LoadTimes {
             worker,

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{LoraReport, ProjectorReport};
+use crate::api::ToolPrompts;
 use crate::{device::DeviceReport, ops::kv_memory::KvFormat};
 
 /// The result of `engine.info()`. Once a model is loaded, it also has the members of the load report.
@@ -55,6 +56,8 @@ pub struct LoadReport {
     pub decode_dispatches: usize,
     /// What makes rows of pictures; `None`: the model takes text only.
     pub projector: Option<ProjectorReport>,
+    /// How tools get into prompts; `None`: the model has no chat template.
+    pub tools: Option<ToolPrompts>,
     /// Low-rank adapters in use.
     pub lora: Vec<LoraReport>,
     /// How long the parts of the load took.

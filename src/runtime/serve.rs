@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    api::{Fingerprint, LazyCompiler, ModelState, ReadyEmbedder, ReadyModel},
+    api::{Fingerprint, LazyCompiler, ModelState, ReadyEmbedder, ReadyModel, ToolPrompts},
     engine::{
         Engine, EngineHandle, EngineLimits, ModelAccess,
         embed::{EmbeddingEngine, EmbeddingHandle},
@@ -66,7 +66,7 @@ pub struct RunningModel {
 }
 
 /// Registers the model with `handler` as `model_id`, ready to answer.
-pub fn serve(loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Served {
+pub fn serve(mut loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Served {
     let max_queue = handler.switches().max_queue;
     let fingerprint = Fingerprint::of(&loaded.fingerprint_parts.with(&loaded.report.lora));
     let (engine, handle, state) = if loaded.model.config().embedding.is_some() {
@@ -85,7 +85,13 @@ pub fn serve(loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Served 
         };
         let clock = handler.host();
         let (engine, handle) = Engine::new(attach(handler, loaded.model), limits, clock);
+        let tools = ToolPrompts::of(
+            &loaded.tokenizer,
+            handler.switches().chat_template.as_deref(),
+        );
+        loaded.report.tools = tools;
         let ready = ReadyModel {
+            tools,
             engine: handle.clone(),
             output_form: ReadyModel::form_of(
                 &loaded.tokenizer,

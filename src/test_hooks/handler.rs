@@ -11,6 +11,7 @@ use super::sampler::Question;
 use super::{Controls, HookedModel};
 use crate::api::{
     Body, Handler, Host, ModelState, ReadyEmbedder, ReadyModel, Request, Response, Switches,
+    ToolPrompts,
 };
 use crate::{Error, Result};
 
@@ -216,10 +217,13 @@ impl Ready {
                 engine,
                 tokenizer,
                 output_form,
+                tools,
                 ..
             }) => {
                 engine.set_max_queue(switches.max_queue);
-                *output_form = ReadyModel::form_of(tokenizer, switches.chat_template.as_deref());
+                let template = switches.chat_template.as_deref();
+                *output_form = ReadyModel::form_of(tokenizer, template);
+                *tools = ToolPrompts::of(tokenizer, template);
             }
             Ready::Embeddings(ready) => ready.engine.set_max_queue(switches.max_queue),
         }

@@ -29,6 +29,7 @@ mod word_piece;
 
 pub use chat_template::{
     ChatTemplates, LocalTime, Marker, TemplateError, TemplateInput, alias_reasoning, render,
+    renders_tools, write_tools,
 };
 pub use detokenizer::Detokenizer;
 pub use from_hugging_face::HuggingFaceFiles;

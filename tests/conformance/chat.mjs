@@ -4,9 +4,12 @@ import { equal } from "./check.mjs";
 
 export const CHAT = "/v1/chat/completions";
 
-/** T: each message on a line of its own. It mentions no tags, so all text is content and calls are bare objects. */
+/**
+ * T: each message on a line of its own, and a line that counts the tools. It mentions no tags, so all text is content and calls are
+ * bare objects.
+ */
 export const T =
-  "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}";
+  "{% if tools %}{{ tools | length }} tools\n{% endif %}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}";
 
 /** What T makes of messages. */
 export const rendered = (messages) =>

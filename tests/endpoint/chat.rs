@@ -122,7 +122,7 @@ fn choices_of_whole(object: &Value) -> Vec<Value> {
     choices
 }
 
-const HERMES: &str = "{# <tool_call> arguments <think> </think> #}{{ messages[0].content }}";
+const HERMES: &str = "{# <tool_call> arguments <think> </think> #}{% if tools %}.{% endif %}{{ messages[0].content }}";
 const TOOLS: &str =
     r#"[{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]"#;
 
@@ -396,6 +396,121 @@ fn calls_are_read_from_the_text() {
         let object = whole(server, &json!({"max_tokens": null})).await;
         assert_eq!(object["choices"][0]["finish_reason"], "stop");
         assert!(object["choices"][0]["message"].get("tool_calls").is_none());
+    });
+}
+
+#[test]
+fn tools_reach_a_template_without_them_as_text() {
+    serve_default(async |server| {
+        let plain =
+            "{% for message in messages %}[{{ message.role[0] }}]{{ message.content }}{% endfor %}";
+        server.set_template(Some(plain));
+        let prompt = async |mut members: Value| {
+            members["model"] = "default".into();
+            let headers = [("content-type", "application/json")];
+            let request = request("POST", "/v1/apply-template", &headers, &members.to_string());
+            let answer = server.send(request).await.json();
+            answer["prompt"].as_str().unwrap().to_owned()
+        };
+        let user = json!({"role": "user", "content": "q"});
+        let call = json!({"id": "1", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1}"}});
+        let past = json!([user, {"role": "assistant", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "1", "content": "r"}]);
+        let text = prompt(json!({"messages": past, "tools": tools()})).await;
+        let system = text.strip_prefix("[s]").unwrap();
+        assert!(
+            system.contains("{\"name\": \"f\", \"parameters\": {\"type\": \"object\"}}"),
+            "{text}"
+        );
+        let turns = "[u]q[a]<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>\
+            [u]<tool_response>\nr\n</tool_response>";
+        assert!(system.ends_with(turns), "{text}");
+        // Without tools past calls stay.
+        assert_eq!(prompt(json!({"messages": past})).await, turns);
+        let chosen = json!({"messages": [user], "tools": tools(), "tool_choice": "none"});
+        assert_eq!(prompt(chosen).await, "[u]q");
+        let cards = server.get("/v1/models").await.json();
+        assert_eq!(cards["data"][0]["tools"], "generic");
+        server.set_template(Some(HERMES));
+        let cards = server.get("/v1/models").await.json();
+        assert_eq!(cards["data"][0]["tools"], "template");
+        server.set_template(None);
+        let cards = server.get("/v1/models").await.json();
+        assert_eq!(cards["data"][0].get("tools"), None);
+    });
+}
+
+#[test]
+fn calls_of_the_generic_form_are_read() {
+    serve_default(async |server| {
+        // The text of the tools would not fit the context.
+        let short = "x";
+        server.set_template(Some(short));
+        server.plan.say(bytes(
+            "Hm. <tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>",
+        ));
+        let object = whole(server, &json!({"max_tokens": null, "tools": tools()})).await;
+        let message = &object["choices"][0]["message"];
+        assert_eq!(message["content"], "Hm.", "{object}");
+        assert_eq!(message["tool_calls"][0]["function"]["name"], "f");
+        assert_eq!(message["tool_calls"][0]["function"]["arguments"], "{}");
+    });
+}
+
+#[test]
+fn arguments_follow_parameters_and_a_cut_call_is_a_call() {
+    serve_default(async |server| {
+        let control = ["<tool_call>", "</tool_call>", "<MID>"];
+        server.set_template_with(Some(HERMES), control);
+        let parameters =
+            json!({"type": "object", "properties": {"a": {"enum": [12]}}, "required": ["a"]});
+        let tool =
+            json!([{"type": "function", "function": {"name": "f", "parameters": parameters}}]);
+        // What the model would say is no valid call.
+        let invalid = bytes("{\"name\":\"f\",\"arguments\":{}}");
+        server
+            .plan
+            .say([vec![PRE], invalid, vec![PRE + 1]].concat());
+        for choice in ["required", "auto"] {
+            let members = json!({"max_tokens": null, "tools": tool, "tool_choice": choice,
+                "parallel_tool_calls": false});
+            let object = whole(server, &members).await;
+            let call = &object["choices"][0]["message"]["tool_calls"][0]["function"];
+            let arguments: Value =
+                serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap();
+            assert_eq!(arguments, json!({"a": 12}), "{object}");
+        }
+        for max_tokens in [2, 8, 12, 20, 28] {
+            let members = json!({"max_tokens": max_tokens, "tools": tool, "tool_choice": "required",
+                "parallel_tool_calls": false});
+            let object = whole(server, &members).await;
+            let choice = &choices_of_whole(&object)[0];
+            assert_eq!(choice["finish_reason"], "length");
+            assert_eq!(choice["message"]["content"], Value::Null, "{object}");
+            let call = &choice["message"]["tool_calls"][0]["function"];
+            assert_eq!(call["name"], "f");
+            assert!(call["arguments"].is_string());
+            let chunks = streamed(server, &members).await;
+            assert_eq!(choices_of(&chunks), choices_of_whole(&object));
+        }
+    });
+}
+
+#[test]
+fn invalid_parameters_are_refused_with_every_choice() {
+    serve_default(async |server| {
+        for choice in ["none", "auto", "required"] {
+            let parameters = json!({"type": "object", "properties": {"a": {"type": "int"}}});
+            let tool =
+                json!([{"type": "function", "function": {"name": "f", "parameters": parameters}}]);
+            let members = json!({"tools": tool, "tool_choice": choice});
+            let error = reply(server, &members).await.error();
+            assert_eq!(
+                error,
+                (400, "invalid_schema".into(), Some("tools".into())),
+                "{choice}"
+            );
+        }
     });
 }
 

@@ -13,7 +13,7 @@ use futures_util::future::{Either, select};
 use inpage::api::{
     Body, DecodedPicture, FetchedPicture, Fingerprint, Handler, Host, LazyCompiler, ModelState,
     OutputForm, PictureError, PictureReader, ReadyModel, Request, Response, SamplingDefaults,
-    Switches, SystemHost,
+    Switches, SystemHost, ToolPrompts,
 };
 use inpage::engine::generation::TokenScore;
 use inpage::engine::{
@@ -53,8 +53,9 @@ const AROUND: [&str; 3] = ["<PRE>", "<SUF>", "<MID>"];
 pub const PRE: u32 = BYTE_0 + 256 + PIECES.len() as u32;
 pub const VOCAB: u32 = PRE + AROUND.len() as u32;
 
-/// The first letter of each role between `<|sep|>` and the content. It names neither tools nor reasoning.
-pub const TEMPLATE: &str = "{% for message in messages %}<|sep|>{{ message.role[0] }}{{ message.content }}\
+/// The first letter of each role between `<|sep|>` and the content. It names neither reasoning nor the tags
+/// of calls. Tools take one token in front, so that prompts stay short.
+pub const TEMPLATE: &str = "{% if tools %}<|sep|>{% endif %}{% for message in messages %}<|sep|>{{ message.role[0] }}{{ message.content }}\
     {% endfor %}{% if add_generation_prompt %}<|sep|>a{% endif %}";
 
 /// `around` are the control tokens around prefix, suffix and middle.
@@ -550,6 +551,7 @@ impl Server {
                 ..SamplingDefaults::default()
             },
             output_form: OutputForm::of(&tokenizer),
+            tools: ToolPrompts::of(&tokenizer, None),
             tokenizer,
             compiler: LazyCompiler::default(),
         })

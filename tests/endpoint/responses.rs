@@ -184,7 +184,7 @@ fn compared(response: &Value) -> Value {
     response
 }
 
-const HERMES: &str = "{# <tool_call> arguments <think> </think> #}{{ messages[0].content }}";
+const HERMES: &str = "{# <tool_call> arguments <think> </think> #}{% if tools %}.{% endif %}{{ messages[0].content }}";
 const CALL: &str = "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\": 1}}</tool_call>";
 
 fn tools() -> Value {
@@ -315,7 +315,7 @@ fn events_add_up_however_the_output_ends() {
             server.plan.say(bytes(output));
             for limit in (0..output.len() + 2).step_by(5).chain([60]) {
                 let members =
-                    json!({"max_output_tokens": limit, "tools": tools(), "include": include});
+                    json!({"max_output_tokens": limit, "tools": tools(), "include": include, "seed": 1});
                 let object = whole(server, &members).await;
                 let response = response_of(&streamed(server, &members).await);
                 assert_eq!(compared(&response), compared(&object), "{output} {limit}");
@@ -357,6 +357,26 @@ fn a_response_that_its_tokens_end_is_incomplete() {
             let items = object["output"].as_array().unwrap().iter();
             let given: Vec<&str> = items.map(|item| item["status"].as_str().unwrap()).collect();
             assert_eq!(given, statuses, "{says}");
+        }
+    });
+}
+
+#[test]
+fn a_forced_call_that_its_tokens_end_is_an_incomplete_call() {
+    serve_default(async |server| {
+        server.set_template(Some(HERMES));
+        server.plan.say(bytes(CALL));
+        for limit in [5, 20, 30, 45] {
+            let members = json!({"max_output_tokens": limit, "tools": tools(), "tool_choice": "required",
+                "parallel_tool_calls": false});
+            let object = whole(server, &members).await;
+            assert_eq!(object["status"], "incomplete", "{object}");
+            let items = object["output"].as_array().unwrap();
+            assert_eq!(items.len(), 1, "{object}");
+            assert_eq!(items[0]["type"], "function_call");
+            assert_eq!(items[0]["status"], "incomplete");
+            assert_eq!(items[0]["name"], "f");
+            assert!("{\"a\": 1}".starts_with(items[0]["arguments"].as_str().unwrap()), "{object}");
         }
     });
 }
@@ -426,15 +446,15 @@ fn calls_are_items() {
         assert_eq!(call["arguments"], "{\"a\": 1}");
         assert_ne!(call["id"], call["call_id"]);
         // The items and the result are the next input.
-        let template = "{% for m in messages %}{{ m.role[0] }}{{ m.content }}\
+        let template = "{% if tools %}.{% endif %}{% for m in messages %}{{ m.role[0] }}{{ m.content }}\
             {% for c in m.tool_calls or [] %}{{ c.function.arguments.a + 1 }}{% endfor %}{% endfor %}";
         server.set_template(Some(template));
         let output =
             json!({"type": "function_call_output", "call_id": call["call_id"], "output": "xyz"});
         let input = json!([{"role": "user", "content": "q"}, call, output]);
         let object = whole(server, &json!({"input": input, "tools": tools()})).await;
-        // <s> u q a 2 t x y z
-        assert_eq!(object["usage"]["input_tokens"], 9);
+        // <s> . u q a 2 t x y z
+        assert_eq!(object["usage"]["input_tokens"], 10);
         // Without tools, the same text is a message.
         server.set_template(Some(HERMES));
         let object = whole(server, &json!({"max_output_tokens": null})).await;
@@ -519,7 +539,7 @@ fn the_template_sees_the_fields() {
         let result = json!({"input": [
             {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "1", "output": "ab"}]});
-        let tool = "{{ messages[1].role }}{{ messages[1].name }}{{ messages[1].content }}";
+        let tool = "{% if tools %}.{% endif %}{{ messages[1].role }}{{ messages[1].name }}{{ messages[1].content }}";
         assert_eq!(tokens(tool, result).await, 8);
     });
 }

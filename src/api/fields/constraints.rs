@@ -130,7 +130,7 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches, form: Form) -> 
     // It describes the text, and there is none beside a forced call, which has its own schema.
     let format = format.filter(|_| form == Form::Nested || !is_forced);
     let grammar = grammar(fields)?;
-    let mut structured = structured_outputs::read(fields)?;
+    let mut structured = structured_outputs::read(fields, switches.open_objects)?;
     structured.extend(json_schema(fields)?);
     let mut given: Vec<&str> = Vec::new();
     given.extend(format.is_some().then_some(format_field));

@@ -63,10 +63,10 @@ pub(super) struct Structured {
 const STRUCTURED: &str = StructuredFields::structured_outputs.name;
 
 /// All constraints that are given, in the order of the fields.
-pub(super) fn read(fields: &Fields) -> Result<Vec<Structured>> {
+pub(super) fn read(fields: &Fields, has_open_objects: bool) -> Result<Vec<Structured>> {
     let mut given = Vec::new();
     if let Some(members) = fields.object(STRUCTURED)? {
-        given.extend(structured_outputs(members)?);
+        given.extend(structured_outputs(members, has_open_objects)?);
     }
     let whitespace = match fields.string(StructuredFields::guided_whitespace_pattern.name)? {
         None => Whitespace::Limited,
@@ -86,7 +86,10 @@ pub(super) fn read(fields: &Fields) -> Result<Vec<Structured>> {
     Ok(given)
 }
 
-fn structured_outputs(members: &Map<String, Value>) -> Result<Option<Structured>> {
+fn structured_outputs(
+    members: &Map<String, Value>,
+    has_open_objects: bool,
+) -> Result<Option<Structured>> {
     let flag = |name: &str| match member(members, name) {
         None => Ok(false),
         Some(Value::Bool(flag)) => Ok(*flag),
@@ -98,8 +101,13 @@ fn structured_outputs(members: &Map<String, Value>) -> Result<Option<Structured>
     // It says what to do if a vendor's compiler fails, and there is one here.
     flag("disable_fallback")?;
     for name in ["disable_additional_properties", "structural_tag"] {
-        let is_off = member(members, name).is_none_or(|value| *value == Value::Bool(false));
-        if !is_off {
+        let value = member(members, name);
+        let is_off = value.is_none_or(|value| *value == Value::Bool(false));
+        // Objects are closed in any case.
+        let holds = name == "disable_additional_properties"
+            && value == Some(&Value::Bool(true))
+            && !has_open_objects;
+        if !is_off && !holds {
             let message = format!("{STRUCTURED}: {name} is not supported");
             return Err(fault(
                 RequestFault::UnsupportedParameter,

@@ -9,7 +9,7 @@ use super::kinds::{Shape, shape};
 use super::reader::{Fields, describe, invalid_type, invalid_value, member, shorten, unknown_type};
 use crate::api::error::fault;
 use crate::api::switches::ToolNames;
-use crate::grammar::Tool;
+use crate::grammar::{Tool, check_schema};
 use crate::{Error, RequestFault, Result};
 
 fields! {
@@ -106,6 +106,13 @@ pub(in crate::api) struct ToolCalls {
     pub is_forced: bool,
 }
 
+impl ToolCalls {
+    /// Whether a request whose calls cannot be constrained has to be refused.
+    pub(in crate::api) fn demands_grammar(&self) -> bool {
+        self.is_forced || self.tools.iter().any(|tool| tool.strict)
+    }
+}
+
 /// `None` if no tool may be called.
 pub(in crate::api) fn read(
     fields: &Fields,
@@ -171,6 +178,10 @@ fn tool(declared: &Value, names: ToolNames, form: Form) -> Result<Tool> {
     let parameters = member(function, "parameters");
     if let Some(schema) = parameters.filter(|schema| !is_object_schema(schema)) {
         return Err(wrong(RequestFault::InvalidSchema, "parameters", schema));
+    }
+    if let Some(Err(reason)) = parameters.map(check_schema) {
+        let message = format!("tools: parameters of \"{name}\": {reason}");
+        return Err(fault(RequestFault::InvalidSchema, TOOLS, message));
     }
     Ok(Tool {
         name: name.to_owned(),

@@ -7,7 +7,7 @@ use crate::Result;
 use crate::api::endpoint::Endpoint;
 use crate::api::http::Response;
 use crate::api::json::to_json;
-use crate::api::models::{Entry, ModelState, Models};
+use crate::api::models::{Entry, ModelState, Models, ToolPrompts};
 use crate::api::switches::Switches;
 
 /// `GET /models`.
@@ -95,6 +95,10 @@ struct ModelCard<'a> {
     max_model_len: Option<usize>,
     /// `completions`, and `chat` if it has a chat template; or `embeddings`.
     capabilities: &'a [&'a str],
+    /// How tools get into prompts; only of a ready model with a chat template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    tools: Option<ToolPrompts>,
 }
 
 impl ModelCard<'_> {
@@ -118,6 +122,10 @@ impl ModelCard<'_> {
                 ModelState::ReadyToEmbed(_) => &["embeddings"],
                 ModelState::Ready(ready) if ready.chats(switches) => &["completions", "chat"],
                 _ => &["completions"],
+            },
+            tools: match &entry.state {
+                ModelState::Ready(ready) => ready.tools,
+                _ => None,
             },
         }
     }

@@ -5,7 +5,10 @@ use crate::api::error::fault;
 use crate::api::fields::{Constraint, ToolCalls};
 use crate::api::models::ReadyModel;
 use crate::api::plan::MessagePlan;
-use crate::grammar::{Grammar, GrammarSource, OutputForm, Tool, ToolCall, Turn, parse_completion};
+use crate::api::switches::Switches;
+use crate::grammar::{
+    Grammar, GrammarSource, Objects, OutputForm, Tool, ToolCall, Turn, parse_completion,
+};
 use crate::{RequestFault, Result};
 
 /// Compiles what the completions must match; `None` if they are unconstrained. `message` is how they are read as
@@ -14,6 +17,7 @@ pub(super) fn compile(
     constraint: &Constraint,
     message: Option<(MessagePlan, &str)>,
     model: &ReadyModel,
+    switches: &Switches,
 ) -> Result<Option<Grammar>> {
     let (source, param, is_schema) = match constraint {
         Constraint::None => return Ok(None),
@@ -23,19 +27,19 @@ pub(super) fn compile(
             is_schema,
         } => (source.clone(), *param, *is_schema),
         Constraint::Tools(ToolCalls { tools, is_forced }) => {
-            let (tools, is_forced, form) = (tools.clone(), *is_forced, model.output_form);
+            let (tools, is_forced) = (tools.clone(), *is_forced);
             let source = match message {
                 None => GrammarSource::Tools {
                     tools,
                     is_forced,
-                    form,
+                    form: model.output_form,
                 },
                 Some((message, prompt_tail)) => {
                     let turn = Turn {
                         tools,
                         is_forced,
                         is_parallel: message.parallel_calls,
-                        form,
+                        form: model.chat_form(),
                         prompt_tail: prompt_tail.to_owned(),
                     };
                     if !turn.needs_grammar() {
@@ -48,8 +52,22 @@ pub(super) fn compile(
             (source, "tools", true)
         }
     };
-    match model.grammar_compiler().compile(&source) {
+    let objects = match switches.open_objects {
+        true => Objects::Open,
+        false => Objects::Closed,
+    };
+    let mut compiled = model.grammar_compiler().compile(&source, objects);
+    if compiled.is_err()
+        && let Some(loose) = source.without_parameters()
+    {
+        compiled = model.grammar_compiler().compile(&loose, objects);
+    }
+    match compiled {
         Ok(grammar) => Ok(Some(grammar)),
+        // Nothing was demanded of calls.
+        Err(_) if matches!(constraint, Constraint::Tools(calls) if !calls.demands_grammar()) => {
+            Ok(None)
+        }
         Err(error) => {
             let kind = match is_schema && !error.is_over_budget {
                 true => RequestFault::InvalidSchema,

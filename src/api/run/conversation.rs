@@ -12,6 +12,7 @@ use crate::api::error::fault;
 use crate::api::fields::Conversation;
 use crate::text::{
     LocalTime, Marker, Pause, Special, TemplateError, TemplateInput, Tokenizer, render,
+    renders_tools, write_tools,
 };
 use crate::{Error, RequestFault, Result};
 
@@ -56,6 +57,15 @@ fn render_as_told(
     mark(&mut chat, tokenizer, marker);
     if chat.continues_final_message {
         mark_end(&mut chat.messages, marker)?;
+    }
+    let has_tools = !chat.tools.is_empty()
+        || chat
+            .messages
+            .iter()
+            .any(|message| message["role"] == "tool" || message.get("tool_calls").is_some());
+    if has_tools && !renders_tools(template) {
+        write_tools(&mut chat.messages, &chat.tools, template, marker)
+            .map_err(|error| refused(&error, marker))?;
     }
     shape_contents(
         &mut chat.messages,

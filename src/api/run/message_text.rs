@@ -10,6 +10,8 @@ pub(super) struct MessageOptions {
     /// The tools that may be called.
     pub tools: Vec<Tool>,
     pub parallel_calls: bool,
+    /// The message must have a call.
+    pub is_forced: bool,
     /// The text is content as it is: a grammar determines all of it.
     pub is_content: bool,
 }
@@ -38,7 +40,15 @@ pub(super) struct MessageText {
 impl MessageText {
     /// `prompt_tail` is the end of the prompt.
     pub(super) fn new(options: &MessageOptions, prompt_tail: &str) -> MessageText {
-        let reader = || OutputReader::new(&options.form, &options.tools, prompt_tail);
+        let reader = || {
+            let MessageOptions {
+                form,
+                tools,
+                is_forced,
+                ..
+            } = options;
+            OutputReader::of_turn(form, tools, prompt_tail, *is_forced)
+        };
         MessageText {
             reader: (!options.is_content).then(reader),
             parallel_calls: options.parallel_calls,

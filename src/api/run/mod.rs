@@ -148,7 +148,7 @@ impl Run {
         )?;
         let prompt_tail = prompts.first().map_or("", |prompt| &prompt.tail);
         let turn = plan.message.map(|message| (message, prompt_tail));
-        let constraint = constraint::compile(&plan.constraint, turn, &model)?;
+        let constraint = constraint::compile(&plan.constraint, turn, &model, switches)?;
         if let Some(most) = constraint.as_ref().and_then(Grammar::max_tokens) {
             for prompt in &mut prompts {
                 prompt.max_tokens = prompt.max_tokens.min(most);
@@ -380,12 +380,13 @@ fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOpt
         offsets_count_prompt: switches.text_offset_base == TextOffsetBase::Prompt,
         calls: CallReader::new(&plan.constraint, model.output_form),
         message: plan.message.map(|message| MessageOptions {
-            form: model.output_form,
+            form: model.chat_form(),
             tools: match &plan.constraint {
                 Constraint::Tools(calls) => calls.tools.clone(),
                 Constraint::None | Constraint::Grammar { .. } => Vec::new(),
             },
             parallel_calls: message.parallel_calls,
+            is_forced: matches!(&plan.constraint, Constraint::Tools(calls) if calls.is_forced),
             is_content: matches!(plan.constraint, Constraint::Grammar { .. }),
         }),
         repeats_delivered: plan.repeats_delivered,

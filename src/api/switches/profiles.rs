@@ -250,6 +250,7 @@ impl Profile {
             boolean_logprobs: self.boolean_logprobs,
             sampling_bounds: self.sampling_bounds,
             tool_names: self.tool_names,
+            open_objects: false,
             mixed_prompts: self.mixed_prompts,
             invalid_request_status: self.invalid_request_status,
             request_timeout_ms: None,

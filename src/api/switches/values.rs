@@ -74,6 +74,9 @@ pub struct Switches {
     pub sampling_bounds: SamplingBounds,
     /// Which names tools may have.
     pub tool_names: ToolNames,
+    /// Whether an object of a JSON schema without `additionalProperties` may have members that the schema does not name,
+    /// and a tuple further items.
+    pub open_objects: bool,
     /// Whether an array of `prompt` may hold texts and token ids.
     pub mixed_prompts: bool,
     /// Status of requests that are JSON, but not valid: 400 or 422.

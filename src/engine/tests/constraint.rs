@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Error;
-use crate::grammar::{Compiler, Grammar, GrammarSource};
+use crate::grammar::{Compiler, Grammar, GrammarSource, Objects};
 use crate::text::Tokenizer;
 use crate::weights::Metadata;
 use fake_model::VOCAB;
@@ -34,7 +34,7 @@ fn tokenizer() -> Tokenizer {
 
 fn regex(pattern: &str) -> Grammar {
     let compiler = Compiler::new(&tokenizer(), VOCAB);
-    let grammar = compiler.compile(&GrammarSource::Regex(pattern.to_owned()));
+    let grammar = compiler.compile(&GrammarSource::Regex(pattern.to_owned()), Objects::Closed);
     grammar.unwrap()
 }
 

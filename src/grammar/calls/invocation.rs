@@ -19,7 +19,7 @@ pub(super) fn call(
 ) -> Result<String, String> {
     let assign = literal(&form.assign.to_string());
     let arguments = match &tool.parameters {
-        Some(schema) if tool.strict => {
+        Some(schema) => {
             let mut entries = Vec::new();
             for parameter in parameters(schema)? {
                 let Parameter {
@@ -45,7 +45,7 @@ pub(super) fn call(
             let comma = if form.is_list { ", " } else { "," };
             in_order(writer, &format!("e{index}"), &entries, comma)?
         }
-        _ => {
+        None => {
             if !writer.has("entries") {
                 let value = any_value(writer, form)?;
                 let body = format!("/[A-Za-z_][A-Za-z0-9_]{{0,63}}/ {assign} {value}");

@@ -24,7 +24,7 @@ pub(super) fn call(
     };
     let mut all = String::new();
     match &tool.parameters {
-        Some(schema) if tool.strict => {
+        Some(schema) => {
             for (place, parameter) in parameters(schema)?.into_iter().enumerate() {
                 let name = &parameter.name;
                 let is_name = !name.is_empty()
@@ -58,7 +58,7 @@ pub(super) fn call(
                 all.push_str(if parameter.is_required { " " } else { "? " });
             }
         }
-        _ => {
+        None => {
             let value = any_value(writer, markup)?;
             let body = sequence(&[
                 &literal(markup.key_open),
@@ -139,7 +139,7 @@ fn text(
     writer.rule(name, &body)
 }
 
-/// The value of a strict parameter and the end of its tag.
+/// The value of a declared parameter and the end of its tag.
 fn value(
     writer: &mut Writer<'_>,
     markup: &Markup,

@@ -1,4 +1,4 @@
-//! The parameters of a strict tool one by one, for forms that write each on its own.
+//! The parameters of a tool one by one, for forms that write each on its own.
 
 use serde_json::{Map, Value, json};
 

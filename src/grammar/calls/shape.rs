@@ -114,8 +114,30 @@ fn around(writer: &Writer<'_>, form: CallForm) -> (&'static str, Option<&'static
     }
 }
 
-/// One call of `tool`, without what all calls have around them.
+/// One call of `tool`, without what all calls have around them. What cannot be enforced of the parameters of a tool that
+/// is not strict may be anything.
 fn call(
+    writer: &mut Writer<'_>,
+    form: CallForm,
+    tool: &Tool,
+    index: usize,
+) -> Result<String, String> {
+    if tool.strict || tool.parameters.is_none() {
+        return declared_call(writer, form, tool, index);
+    }
+    let call = writer.leniently(|writer| declared_call(writer, form, tool, index));
+    call.or_else(|_| {
+        let parameters = None;
+        let tool = Tool {
+            parameters,
+            ..tool.clone()
+        };
+        declared_call(writer, form, &tool, index)
+    })
+}
+
+/// One call whose arguments follow the tool's parameters.
+fn declared_call(
     writer: &mut Writer<'_>,
     form: CallForm,
     tool: &Tool,
@@ -130,9 +152,9 @@ fn call(
         CallForm::FunctionGemma => return invocation::call(writer, &FUNCTION_GEMMA, tool, index),
         _ => {}
     }
-    let arguments = match (&tool.parameters, tool.strict) {
-        (Some(parameters), true) => writer.schema(&object_schema(parameters)?)?,
-        _ => writer.any_object()?,
+    let arguments = match &tool.parameters {
+        Some(parameters) => writer.schema(&object_schema(parameters)?)?,
+        None => writer.any_object()?,
     };
     let member = match form {
         CallForm::Llama3 => "parameters",

@@ -6,6 +6,7 @@ use llguidance::toktrie::TokEnv;
 use super::shape::{self, Shape, shape};
 use super::writer::{Writer, escaped, literal, sequence};
 use crate::grammar::budget::Budget;
+use crate::grammar::closed::Objects;
 use crate::grammar::opener::Opener;
 use crate::grammar::output::harmony::{CHANNEL, END, MESSAGE, START};
 use crate::grammar::output::{Beginning, CallForm, OutputForm, beginning};
@@ -28,11 +29,11 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Whether there is something to enforce: a forced call, or the arguments of a strict tool whose
-    /// calls can be told from content where they begin.
+    /// Whether there is something to enforce: a forced call, or the arguments of calls that can be told from content
+    /// where they begin.
     pub fn needs_grammar(&self) -> bool {
         let is_seen = !matches!(self.form.calls, CallForm::Bare | CallForm::Llama3);
-        self.is_forced || is_seen && self.tools.iter().any(|tool| tool.strict)
+        self.is_forced || is_seen && self.tools.iter().any(|tool| tool.parameters.is_some())
     }
 }
 
@@ -51,9 +52,10 @@ pub(in crate::grammar) fn completion(
     form: OutputForm,
     tools: &[Tool],
     tokens: TokEnv,
+    objects: Objects,
     budget: &mut Budget,
 ) -> Result<Vec<GrammarWithLexer>, String> {
-    let mut writer = Writer::new(tokens, budget);
+    let mut writer = Writer::new(tokens, objects, budget);
     let shape = shape(&mut writer, form.calls.in_completions(), tools)?;
     let start = calls(&mut writer, &shape, false)?;
     Ok(writer.finish(&start))
@@ -66,9 +68,10 @@ pub(in crate::grammar) fn completion(
 pub(in crate::grammar) fn turn(
     turn: &Turn,
     tokens: TokEnv,
+    objects: Objects,
     budget: &mut Budget,
 ) -> Result<Vec<GrammarWithLexer>, String> {
-    let mut writer = Writer::new(tokens, budget);
+    let mut writer = Writer::new(tokens, objects, budget);
     let shape = shape(&mut writer, turn.form.calls, &turn.tools)?;
     let start = match turn.form.calls {
         CallForm::Harmony => messages(&mut writer, turn, &shape)?,

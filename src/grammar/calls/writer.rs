@@ -7,6 +7,7 @@ use llguidance::toktrie::TokEnv;
 use serde_json::{Value, json};
 
 use crate::grammar::budget::Budget;
+use crate::grammar::closed::Objects;
 use crate::grammar::{schema, token_trie};
 
 /// Rules that other rules use: white space inside of JSON, white space between tags, white space before text, any text.
@@ -16,6 +17,8 @@ const COMMON: &str = "s: SPACE?\nSPACE: / |\\n {0,16}/\ngap: GAP?\nGAP: /[ \\n]{
 /// A grammar that is being written.
 pub(super) struct Writer<'b> {
     tokens: TokEnv,
+    /// How schemas are read.
+    objects: Objects,
     budget: &'b mut Budget,
     rules: String,
     /// Names given by [`Self::fresh`].
@@ -23,18 +26,39 @@ pub(super) struct Writer<'b> {
     /// The names of schemas by their text.
     names: HashMap<String, String>,
     schemas: Vec<GrammarWithLexer>,
+    /// Keywords that the compiler lacks are left out.
+    is_lenient: bool,
 }
 
 impl<'b> Writer<'b> {
-    pub(super) fn new(tokens: TokEnv, budget: &'b mut Budget) -> Writer<'b> {
+    pub(super) fn new(tokens: TokEnv, objects: Objects, budget: &'b mut Budget) -> Writer<'b> {
         Writer {
             tokens,
+            objects,
             budget,
             rules: COMMON.to_owned(),
             fresh: 0,
             names: HashMap::new(),
             schemas: Vec::new(),
+            is_lenient: false,
         }
+    }
+
+    /// Runs `write` with schemas of which only what the compiler knows is enforced. If it fails, nothing was written.
+    pub(super) fn leniently<T>(
+        &mut self,
+        write: impl FnOnce(&mut Self) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let (rules, schemas, names) = (self.rules.len(), self.schemas.len(), self.names.clone());
+        self.is_lenient = true;
+        let written = write(self);
+        self.is_lenient = false;
+        if written.is_err() {
+            self.rules.truncate(rules);
+            self.schemas.truncate(schemas);
+            self.names = names;
+        }
+        written
     }
 
     pub(super) fn id(&self, tag: &str) -> Option<u32> {
@@ -96,16 +120,20 @@ impl<'b> Writer<'b> {
 
     /// Refers to the values of `schema`.
     pub(super) fn schema(&mut self, schema: &Value) -> Result<String, String> {
-        let text = schema.to_string();
+        let text = format!("{} {schema}", self.is_lenient);
         if let Some(name) = self.names.get(&text) {
             return Ok(format!("@{name}"));
         }
         // llguidance counts grammars with a byte.
         self.budget.count_grammar()?;
         let name = format!("json-{}", self.names.len());
+        let prepared = match self.is_lenient {
+            true => schema::prepare_leniently(schema, self.objects, self.budget)?,
+            false => schema::prepare(schema, self.objects, self.budget)?,
+        };
         self.schemas.push(GrammarWithLexer {
             name: Some(name.clone()),
-            json_schema: Some(schema::prepare(schema, self.budget)?),
+            json_schema: Some(prepared),
             lark_grammar: None,
         });
         self.names.insert(text, name.clone());

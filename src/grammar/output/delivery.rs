@@ -73,6 +73,24 @@ impl Delivery {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
+    /// The name of the tool whose call begins with `text`: the only tool, or the last one whose whole name is in the text.
+    pub(super) fn name_in(&self, text: &str, is_first: bool) -> Option<String> {
+        if let ([tool], true) = (&*self.tools, is_first) {
+            return Some(tool.name.clone());
+        }
+        // The key of a JSON object is no name.
+        let text = match text.contains('{') {
+            true => text.split_once("\"name\"").map_or(text, |(_, rest)| rest),
+            false => text,
+        };
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+        let mut words: Vec<&str> = text.split(|c| !is_name(c)).collect();
+        // The last one may go on.
+        words.pop();
+        let tool = words.iter().rev().find_map(|word| self.tool(word))?;
+        Some(tool.name.clone())
+    }
+
     pub(super) fn calls(&self) -> usize {
         self.calls
     }

@@ -101,6 +101,17 @@ impl OutputForm {
         )
     }
 
+    /// How the model writes if its template renders no tools, and the prompt asks for calls in `<tool_call>`.
+    pub fn with_generic_calls(self) -> OutputForm {
+        let calls = match self.calls {
+            CallForm::Hermes { .. } => self.calls,
+            _ => CallForm::Hermes {
+                has_special_tags: false,
+            },
+        };
+        OutputForm { calls, ..self }
+    }
+
     /// How the model with this chat template writes. `is_named` says whether a text is a token with a
     /// role of its own, `is_special` whether such a token is hidden.
     pub(in crate::grammar) fn judged(

@@ -30,10 +30,21 @@ impl OutputReader {
     /// `tools` are the ones that may be called. `prompt_tail` is the end of the prompt: it may open
     /// reasoning, or a message of gpt-oss.
     pub fn new(form: &OutputForm, tools: &[Tool], prompt_tail: &str) -> OutputReader {
+        OutputReader::of_turn(form, tools, prompt_tail, false)
+    }
+
+    /// As [`Self::new`]. With `is_forced` the output must be a call: one that the end cuts off before its arguments is a call,
+    /// too.
+    pub fn of_turn(
+        form: &OutputForm,
+        tools: &[Tool],
+        prompt_tail: &str,
+        is_forced: bool,
+    ) -> OutputReader {
         let delivery = Delivery::new(tools);
         OutputReader(match form.calls {
             CallForm::Harmony => Kind::Harmony(Harmony::new(delivery, prompt_tail).into()),
-            _ => Kind::Tagged(Tagged::new(*form, delivery, prompt_tail).into()),
+            _ => Kind::Tagged(Tagged::new(*form, delivery, prompt_tail, is_forced).into()),
         })
     }
 
@@ -141,11 +152,13 @@ struct Tagged {
     trims: bool,
     /// No text has come since the beginning or the last tag.
     is_start: bool,
+    /// The output must be a call.
+    is_forced: bool,
     delivery: Delivery,
 }
 
 impl Tagged {
-    fn new(form: OutputForm, delivery: Delivery, prompt_tail: &str) -> Tagged {
+    fn new(form: OutputForm, delivery: Delivery, prompt_tail: &str, is_forced: bool) -> Tagged {
         let (mode, trims) = match (form.reasoning, beginning(&form, prompt_tail)) {
             (Some(tags), Beginning::Reasoning { is_fresh }) => (Mode::Reasoning(tags), is_fresh),
             (_, beginning) => (Mode::Text, beginning == Beginning::Reasoned),
@@ -158,6 +171,7 @@ impl Tagged {
             space: String::new(),
             trims,
             is_start: true,
+            is_forced,
             delivery,
         }
     }
@@ -374,7 +388,34 @@ impl Tagged {
         }
     }
 
+    /// Delivers a call of which the output's end has left no arguments, if its name is known. False: there is none.
+    fn finish_cut_call(&mut self) -> bool {
+        let held = match self.mode {
+            Mode::Call { calls_before, .. } if self.delivery.calls() > calls_before => {
+                return false;
+            }
+            Mode::Reasoning(_) => return false,
+            Mode::Call { .. } => self.delivery.release(),
+            Mode::Text => String::new(),
+        };
+        let held = held + &std::mem::take(&mut self.pending);
+        self.space.clear();
+        if held.trim().is_empty() {
+            return false;
+        }
+        let is_first = self.delivery.calls() == 0;
+        let name = self.delivery.name_in(&held, is_first);
+        self.mode = Mode::Text;
+        if let Some(name) = name {
+            self.delivery.start_call(&name);
+        }
+        true
+    }
+
     fn finish(&mut self) {
+        if self.is_forced && self.finish_cut_call() {
+            return;
+        }
         loop {
             if let Mode::Call { body, calls_before } = &mut self.mode {
                 let has_begun = self.delivery.calls() > *calls_before;

@@ -126,7 +126,10 @@ fn ids_that_the_model_or_the_tokenizer_lacks_are_forbidden() {
     let source = regex("(?s).*");
     for vocab_size in [size + 100, size - 20] {
         let compiler = Compiler::new(&model.tokenizer, vocab_size);
-        let mut matcher = compiler.compile(&source).unwrap().matcher();
+        let mut matcher = compiler
+            .compile(&source, Objects::Closed)
+            .unwrap()
+            .matcher();
         let Next::OneOf(mask) = matcher.next().unwrap() else {
             panic!("not constrained");
         };
@@ -364,7 +367,9 @@ fn a_dead_end_reports_its_position() {
     let model = Model::made();
     // A vocabulary that ends with the letter b.
     let compiler = Compiler::new(&model.tokenizer, 3 + usize::from(b'b') + 1);
-    let grammar = compiler.compile(&regex("a(b|c)?(c|d)")).unwrap();
+    let grammar = compiler
+        .compile(&regex("a(b|c)?(c|d)"), Objects::Closed)
+        .unwrap();
     let mut matcher = grammar.matcher();
     matcher.accept(model.byte(b'a')).unwrap();
     matcher.accept(model.byte(b'b')).unwrap();

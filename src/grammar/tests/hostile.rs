@@ -16,7 +16,7 @@ fn survives(source: GrammarSource) -> Duration {
     let run = move || {
         let model = Model::made();
         let started = Instant::now();
-        match model.compiler.compile(&source) {
+        match model.compiler.compile(&source, Objects::Closed) {
             Err(error) => assert!(!error.message.starts_with("panic"), "{error:?}"),
             Ok(grammar) => {
                 // llguidance may reach its limits only in a mask.
@@ -327,13 +327,16 @@ fn more_than_a_mebibyte_is_over_budget() {
         schema(json!({ "const": long })),
         GrammarSource::LlGuidance(json!({ "grammars": [{ "lark_grammar": long }] })),
     ] {
-        let error = model.compiler.compile(&source).unwrap_err();
+        let error = model
+            .compiler
+            .compile(&source, Objects::Closed)
+            .unwrap_err();
         assert!(error.is_over_budget, "{error:?}");
     }
     assert!(
         !model
             .compiler
-            .compile(&regex("("))
+            .compile(&regex("("), Objects::Closed)
             .unwrap_err()
             .is_over_budget
     );
@@ -417,13 +420,15 @@ thread_local! {
 
 /// Compiles on the current stack and, if that works, computes a few masks.
 fn try_out(source: GrammarSource) {
-    MADE.with(|model| match model.compiler.compile(&source) {
-        Err(error) => assert!(!error.message.starts_with("panic"), "{source:?}: {error:?}"),
-        Ok(grammar) => match model.walk(&grammar, &mut Random(1), 5) {
-            Ok(_) | Err(crate::Error::GrammarDeadEnd { .. }) => {}
-            Err(error) => panic!("{source:?}: {error}"),
+    MADE.with(
+        |model| match model.compiler.compile(&source, Objects::Closed) {
+            Err(error) => assert!(!error.message.starts_with("panic"), "{source:?}: {error:?}"),
+            Ok(grammar) => match model.walk(&grammar, &mut Random(1), 5) {
+                Ok(_) | Err(crate::Error::GrammarDeadEnd { .. }) => {}
+                Err(error) => panic!("{source:?}: {error}"),
+            },
         },
-    });
+    );
 }
 
 proptest! {

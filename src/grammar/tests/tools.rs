@@ -69,7 +69,7 @@ fn a_forced_call_is_one_call_of_a_listed_tool() {
     let bare = model.grammar(&source(BARE, true));
     for right in [
         r#"{"name":"get_weather","arguments":{"city":"Oslo"}}"#,
-        r#"{"name": "add", "arguments": {"a": "not an integer"}}"#,
+        r#"{"name": "add", "arguments": {"a": 12}}"#,
         "{\n  \"name\": \"now\",\n  \"arguments\": {}\n}",
     ] {
         assert!(model.accepts(&bare, right), "{right}");
@@ -81,6 +81,8 @@ fn a_forced_call_is_one_call_of_a_listed_tool() {
         r#"{"name":"get_weather","arguments":{"city":5}}"#,
         r#"{"name":"get_weather","arguments":{}}"#,
         r#"{"name":"nope","arguments":{}}"#,
+        r#"{"name": "add", "arguments": {"a": "not an integer"}}"#,
+        r#"{"name": "add", "arguments": {"b": 1}}"#,
         r#"{"name":"now","arguments":[]}"#,
         r#"{"name":"now","arguments":{},"id":1}"#,
         r#"{"name":"now","arguments":{}}{}"#,

@@ -249,7 +249,7 @@ fn checked(turn: &Turn, text: &str) -> Vec<(String, Value)> {
             serde_json::from_str(&json).unwrap_or_else(|error| panic!("{text:?}: {json}: {error}"));
         let tool = turn.tools.iter().find(|tool| tool.name == name).unwrap();
         assert!(arguments.is_object(), "{text:?}");
-        if let Some(schema) = tool.parameters.as_ref().filter(|_| tool.strict) {
+        if let Some(schema) = &tool.parameters {
             let validator = jsonschema::validator_for(schema).unwrap();
             assert!(validator.is_valid(&arguments), "{text:?}: {json}");
         }
@@ -493,6 +493,130 @@ fn content_may_come_before_a_strict_call_that_is_not_forced() {
                 let wrong = text.replacen("kelvin", "rankine", 1);
                 assert!(!model.takes(&grammar, &wrong), "{wrong:?}");
             }
+        }
+    }
+}
+
+fn loose_turn(parameters: Value, form: CallForm, is_forced: bool) -> Turn {
+    Turn {
+        tools: vec![Tool {
+            name: "f".to_owned(),
+            parameters: Some(parameters),
+            strict: false,
+        }],
+        is_forced,
+        is_parallel: false,
+        form: OutputForm {
+            calls: form,
+            ..OutputForm::default()
+        },
+        prompt_tail: String::new(),
+    }
+}
+
+#[test]
+fn parameters_are_enforced_also_of_tools_that_are_not_strict() {
+    let model = Model::made();
+    let hermes = |arguments: &str| {
+        format!("<tool_call>\n{{\"name\": \"f\", \"arguments\": {arguments}}}\n</tool_call>")
+    };
+    let a = json!({ "type": "integer" });
+    for parameters in [
+        json!({ "type": "object", "properties": { "a": a } }),
+        // What the compiler lacks is left out.
+        json!({ "type": "object", "properties": { "a": a }, "not": {}, "dependentRequired": {} }),
+        json!({ "type": "object", "properties": { "a": a, "b": { "uniqueItems": true } } }),
+    ] {
+        for is_forced in [true, false] {
+            let turn = loose_turn(parameters.clone(), HERMES, is_forced);
+            assert!(turn.needs_grammar());
+            let grammar = model.grammar(&GrammarSource::Turn(turn));
+            assert!(
+                model.takes(&grammar, &hermes(r#"{"a": 1}"#)),
+                "{parameters}"
+            );
+            for wrong in [r#"{"a": "x"}"#, r#"{"c": 1}"#, r#"{"a": 1"#] {
+                assert!(
+                    !model.takes(&grammar, &hermes(wrong)),
+                    "{parameters}: {wrong}"
+                );
+            }
+        }
+    }
+    // A schema that cannot be enforced at all allows any object, and concerns no other tool.
+    let pattern = json!({ "type": "object", "properties": { "x": { "pattern": "(?=a)a" } } });
+    let mut turn = loose_turn(pattern, HERMES, true);
+    turn.tools.push(Tool {
+        name: "g".to_owned(),
+        parameters: Some(json!({ "type": "object", "properties": { "a": a } })),
+        strict: false,
+    });
+    let grammar = model.grammar(&GrammarSource::Turn(turn));
+    assert!(model.takes(&grammar, &hermes(r#"{"y": [1]}"#)));
+    let g = hermes(r#"{"y": 1}"#).replace("\"f\"", "\"g\"");
+    assert!(!model.takes(&grammar, &g));
+    // In tags.
+    let parameters = json!({ "type": "object", "properties": { "a": a }, "required": ["a"], "maxProperties": 5 });
+    let tags = |a: &str| {
+        format!(
+            "<tool_call>\n<function=f>\n<parameter=a>\n{a}\n</parameter>\n</function>\n</tool_call>"
+        )
+    };
+    for (parameters, is_checked) in [
+        (
+            json!({ "type": "object", "properties": { "a": a }, "required": ["a"] }),
+            true,
+        ),
+        (parameters, false),
+    ] {
+        let turn = loose_turn(parameters, CallForm::QwenMarkup, true);
+        let grammar = model.grammar(&GrammarSource::Turn(turn));
+        assert!(model.takes(&grammar, &tags("12")));
+        assert_eq!(model.takes(&grammar, &tags("x")), !is_checked);
+    }
+}
+
+#[test]
+fn a_forced_call_is_a_call_wherever_the_output_ends() {
+    let read = |turn: &Turn, text: &str| {
+        let Turn { form, tools, .. } = turn;
+        let mut reader = OutputReader::of_turn(form, tools, "", true);
+        let mut parts = reader.push(text);
+        parts.extend(reader.finish());
+        parts
+    };
+    for written in written() {
+        if written.form == CallForm::Harmony {
+            continue;
+        }
+        let mut turn = written.turn(true, false);
+        let whole = written.once(written.weather);
+        for is_only in [false, true] {
+            if is_only {
+                turn.tools.truncate(1);
+            }
+            let mut had_name = false;
+            for end in (1..whole.len()).filter(|&end| whole.is_char_boundary(end)) {
+                let parts = read(&turn, &whole[..end]);
+                let mut calls = 0;
+                for part in &parts {
+                    match part {
+                        OutputPart::CallStart { name, .. } => {
+                            assert_eq!(name, "weather");
+                            calls += 1;
+                        }
+                        OutputPart::CallArguments { .. } => {}
+                        part => panic!("{:?}: {:?}: {part:?}", written.form, &whole[..end]),
+                    }
+                }
+                assert!(
+                    calls <= 1 && (calls == 1 || !had_name && !is_only),
+                    "{:?}",
+                    &whole[..end]
+                );
+                had_name |= calls == 1;
+            }
+            assert!(had_name);
         }
     }
 }

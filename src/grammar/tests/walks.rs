@@ -95,7 +95,10 @@ fn no_random_schema_ever_yields_an_invalid_document() {
             .unwrap_or_else(|error| panic!("{seed}: {value}: {error}"));
         // Each schema is tested with one vocabulary, because the large ones take long.
         let model = &models[random.below(models.len())];
-        let grammar = match model.compiler.compile(&schema(value.clone())) {
+        let grammar = match model.compiler.compile(
+            &schema(value.clone()),
+            *random.pick(&[Objects::Closed, Objects::Open]),
+        ) {
             Ok(grammar) => grammar,
             Err(error) => {
                 assert!(!error.message.starts_with("panic"), "{value}: {error:?}");
@@ -320,5 +323,69 @@ fn references_are_followed() {
         assert!(judge.is_valid(&document), "{document}");
         let deeper = json!({ "value": 6, "children": [] });
         assert!(!judge.is_valid(&deeper));
+    }
+}
+
+#[test]
+fn numbers_end_and_repeated_text_is_closed() {
+    let model = Model::made();
+    let object = json!({ "type": "object", "properties": { "a": { "type": "number" }, "b": {} } });
+    for (source, before, repeated, closer, most) in [
+        (schema(object.clone()), "{\"a\":", "1", b'}', 20),
+        (schema(object.clone()), "{\"a\":-0.", "0", b'}', 20),
+        (
+            schema(json!({ "type": "integer", "minimum": 0 })),
+            "",
+            "7",
+            b'1',
+            20,
+        ),
+        (schema(object.clone()), "{\"b\":\"", "ab", b'"', 34),
+        (schema(object.clone()), "{\"b\":\"", "y", b'"', 32),
+        (schema(object.clone()), "{\"b\":[0", ",0", b']', 64),
+        (schema(object), "{\"b\":[{}", ",{}", b']', 66),
+    ] {
+        let grammar = model.grammar(&source);
+        let mut matcher = grammar.matcher();
+        for byte in before.bytes() {
+            matcher.accept(model.byte(byte)).unwrap();
+        }
+        let mut count = 0;
+        for byte in repeated.bytes().cycle().take(400) {
+            if !allows(&mut matcher, model.byte(byte)).unwrap() {
+                break;
+            }
+            matcher.accept(model.byte(byte)).unwrap();
+            count += 1;
+        }
+        assert!(count <= most, "{before}: {count}");
+        assert!(count + 3 >= most, "{before}: {count}");
+        if closer != b'1' {
+            assert!(
+                allows(&mut matcher, model.byte(closer)).unwrap(),
+                "{before}"
+            );
+        }
+    }
+    // Where the schema wants more, there is more.
+    for (value, before, repeated) in [
+        (json!({ "type": "string", "minLength": 90 }), "\"", "y"),
+        (
+            json!({ "type": "array", "minItems": 90, "items": { "const": 0 } }),
+            "[0",
+            ",0",
+        ),
+        (json!({ "type": "string", "pattern": "^0{90}$" }), "\"", "0"),
+    ] {
+        let grammar = model.grammar(&schema(value));
+        let mut matcher = grammar.matcher();
+        let text = before.bytes().chain(repeated.bytes().cycle().take(88));
+        for byte in text {
+            assert!(
+                allows(&mut matcher, model.byte(byte)).unwrap(),
+                "{before}{repeated}"
+            );
+            matcher.accept(model.byte(byte)).unwrap();
+        }
     }
 }

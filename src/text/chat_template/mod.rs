@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `mod` | [`render`] and its limits |
 //! | `environment`, `methods` | the functions, filters, tests and methods that templates expect |
+//! | `generic` | tools for templates that render none |
 //! | `marker` | keeps special tokens in a message's text from being recognized |
 //! | `rewrite` | statements of Jinja2 that the library lacks |
 //! | `operators` | `~` and `*` as functions |
@@ -20,6 +21,7 @@
 
 mod budget;
 mod environment;
+mod generic;
 mod marker;
 mod methods;
 mod operators;
@@ -38,6 +40,7 @@ use std::time::Duration;
 use minijinja::{Error as JinjaError, ErrorKind, Value};
 use serde_json::{Map, Value as Json};
 
+pub use generic::{renders_tools, write_tools};
 pub use marker::Marker;
 pub use sources::ChatTemplates;
 pub use strftime::LocalTime;

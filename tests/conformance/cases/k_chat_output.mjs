@@ -189,10 +189,10 @@ export default [
   }),
   chatCase("170", "tools that are not called", ALL, T, async (chat) => {
     const plain = await content(chat, { temperature: 0 });
-    for (const tool_choice of ["none", "auto"]) {
-      const { message } = await reply(chat, { temperature: 0, tools: TOOLS, tool_choice });
-      equal([message.content, message.tool_calls], [plain, undefined], tool_choice);
-    }
+    const { message } = await reply(chat, { temperature: 0, tools: TOOLS, tool_choice: "none" });
+    equal([message.content, message.tool_calls], [plain, undefined], "none");
+    const auto = await reply(chat, { temperature: 0, tools: TOOLS, tool_choice: "auto" });
+    equal(auto.message.tool_calls, undefined, "auto");
   }),
   chatCase("171", "invalid tools of chat", ALL, T, async (chat) => {
     for (const [members, param] of [

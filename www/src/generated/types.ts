@@ -806,6 +806,8 @@ export type LoadReport = {
   decodeDispatches: number,
   /** What makes rows of pictures; `None`: the model takes text only. */
   projector: ProjectorReport | null,
+  /** How tools get into prompts; `None`: the model has no chat template. */
+  tools: ToolPrompts | null,
   /** Low-rank adapters in use. */
   lora: Array<LoraReport>,
   /** How long the parts of the load took. */
@@ -906,7 +908,9 @@ export type ModelCard = { id: string, object: "model",
   /** The same, by its name in vLLM. */
   max_model_len?: number,
   /** `completions`, and `chat` if it has a chat template; or `embeddings`. */
-  capabilities: Array<string>, };
+  capabilities: Array<string>,
+  /** How tools get into prompts; only of a ready model with a chat template. */
+  tools?: ToolPrompts, };
 
 /** What a model is and whether it runs. */
 export type ModelInspection = {
@@ -1390,6 +1394,9 @@ export type Switches = {
   samplingBounds: SamplingBounds,
   /** Which names tools may have. */
   toolNames: ToolNames,
+  /** Whether an object of a JSON schema without `additionalProperties` may have members that the schema does not name,
+  * and a tuple further items. */
+  openObjects: boolean,
   /** Whether an array of `prompt` may hold texts and token ids. */
   mixedPrompts: boolean,
   /** Status of requests that are JSON, but not valid: 400 or 422. */
@@ -1533,6 +1540,9 @@ export type ToolName = { type: "function", name: string, } | { type: "function",
 
 /** Which names tools may have. */
 export type ToolNames = "standard" | "any";
+
+/** How tools get into a prompt. */
+export type ToolPrompts = "template" | "generic";
 
 /** The sizes of a vision tower. */
 export type TowerSizes = {

@@ -36,6 +36,7 @@ export function listed(
       max_model_len: now.context_length,
     }),
     ...(capabilities && { capabilities }),
+    ...(now?.tools !== undefined && { tools: now.tools }),
     ...(model.aliases.length > 0 && { aliases: model.aliases }),
   };
 }

@@ -3,7 +3,7 @@
 
 use std::cell::LazyCell;
 
-use inpage::grammar::{Compiler, GrammarSource, Next};
+use inpage::grammar::{Compiler, GrammarSource, Next, Objects};
 use inpage::text::Tokenizer;
 
 use crate::fixture::{VOCAB, metadata_of_tests};
@@ -21,7 +21,7 @@ thread_local! {
 }
 
 fn follow(compiler: &Compiler, source: &GrammarSource) {
-    let Ok(grammar) = compiler.compile(source) else {
+    let Ok(grammar) = compiler.compile(source, Objects::Closed) else {
         return;
     };
     let mut matcher = grammar.matcher();
