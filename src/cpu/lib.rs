@@ -1,16 +1,33 @@
 //! The kernels of the CPU device: products of quantized matrices, attention, norms, threads. Slices in, slices
 //! out: no tensors, no files, no model. A crate of its own, without dependencies, so that it compiles and tests in
 //! seconds.
+//!
+//! What kernels of all devices have in common is declared here, too: tensor types, formats of the KV cache and activations,
+//! each with the text of its WGSL.
+
+/// The text of a file in `shaders/`, by its path without the extension.
+macro_rules! wgsl {
+    ($path:literal) => {
+        include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../shaders/",
+            $path,
+            ".wgsl"
+        ))
+    };
+}
 
 pub mod activations;
-pub mod format;
-mod formats;
+pub mod half;
+mod inputs;
 mod kernel;
+mod kernel_module;
 pub mod lanes;
 pub mod module;
 pub mod product;
 mod simd;
 pub mod team;
+pub mod tensor_types;
 
 #[cfg(test)]
 mod product_tests;

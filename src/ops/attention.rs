@@ -188,15 +188,7 @@ fn cpu(
     }
     let mut out = vec![0.0; tokens * dim];
     let (q, memory) = (q.storage(), kv.storage());
-    attention_with(
-        team::current(),
-        q,
-        memory,
-        &rows,
-        shape,
-        format.on_cpu(),
-        &mut out,
-    );
+    attention_with(team::current(), q, memory, &rows, shape, format, &mut out);
     twin_output(out, [tokens, dim])
 }
 

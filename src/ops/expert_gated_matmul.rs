@@ -10,9 +10,9 @@ use burn::{
     tensor::{Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
+use inpage_cpu::lanes::activation::{self, Activation};
 
 use super::{
-    activation::Activation,
     arithmetic::Arithmetic,
     expert_matmul, gated_matmul, group_experts,
     matrix::{Matrix, MatrixShape, MatrixTensors},
@@ -141,7 +141,7 @@ pub(super) fn gated_on_cpu(
     let gates = expert_matmul::products_on_cpu(x.storage(), used, &gate, rows, tiles);
     let ups = expert_matmul::products_on_cpu(x.storage(), used, &up, rows, tiles);
     let mut out = vec![0.0; gates.len()];
-    Activation::Silu.on_cpu_gated(&gates, &ups, &mut out);
+    activation::gated(&gates, &ups, Activation::Silu, &mut out);
     twin_output(out, [tokens * used, rows])
 }
 

@@ -10,9 +10,9 @@ use burn::{
     tensor::{Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
+use inpage_cpu::lanes::activation::Activation;
 
 use super::{
-    activation::Activation,
     arithmetic::Arithmetic,
     expert_gated_matmul, expert_matvec, gated_matmul,
     matrix::{Matrix, MatrixShape, MatrixTensors},

@@ -6,9 +6,9 @@ use burn::{
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
+use inpage_cpu::lanes::activation::{Activation, gated};
 
 use super::{
-    activation::Activation,
     arithmetic::Arithmetic,
     cpu, matmul,
     matrix::{Matrix, MatrixShape, MatrixTensors},
@@ -189,7 +189,7 @@ pub(super) fn cpu(
     let mut ups = cpu::products(x.storage(), &up, 0..rows);
     add_delta(&mut gates, &mut ups, &delta, rows);
     let mut out = vec![0.0; gates.len()];
-    activation.on_cpu_gated(&gates, &ups, &mut out);
+    gated(&gates, &ups, activation, &mut out);
     twin_output(out, [tokens, rows])
 }
 

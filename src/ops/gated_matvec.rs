@@ -8,9 +8,9 @@ use burn::{
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
+use inpage_cpu::lanes::activation::Activation;
 
 use super::{
-    activation::Activation,
     gated_matmul::{self, Added},
     matrix::{Matrix, MatrixShape, MatrixTensors},
     matvec,

@@ -9,7 +9,6 @@ mod op;
 mod write_words;
 
 // The types of their arguments.
-pub mod activation;
 mod arithmetic;
 pub mod kv_memory;
 pub mod matrix;
@@ -57,9 +56,9 @@ pub mod whole_attention;
 mod test_cases;
 
 pub use crate::kernel::{DryRun, Kernel, dry_run, launches};
-pub use activation::Activation;
 pub use arithmetic::Arithmetic;
 pub use in_place::InPlace;
+pub use inpage_cpu::lanes::activation::Activation;
 pub use store::{Addends, Finish};
 pub use tile::MAX_SMALL_TOKENS;
 pub use variant::Variant;

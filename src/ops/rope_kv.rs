@@ -274,9 +274,9 @@ pub(super) fn twin(
             rotary,
             1.0,
         );
-        format.store(memory, at, &keys);
+        format.store_at(memory, at, &keys);
         let at = step::kv_row(words, table, position, 1, shape.kv_dim());
-        format.store(memory, at, &part(&v, token, 2, shape.kv_dim()));
+        format.store_at(memory, at, &part(&v, token, 2, shape.kv_dim()));
     }
     (twin_output(out, [tokens, shape.q_dim()]), kv)
 }
@@ -305,7 +305,7 @@ fn cpu(
         kv.storage_mut(),
         &rows,
         shape,
-        format.on_cpu(),
+        format,
         &mut out,
     );
     (twin_output(out, [tokens, shape.q_dim()]), kv)

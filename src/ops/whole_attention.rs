@@ -169,7 +169,7 @@ fn cpu(
         *row = row.seeing(step::row_length(words, token)).since(first);
     }
     let mut out = vec![0.0; tokens * dim];
-    let (team, format) = (team::current(), format.on_cpu());
+    let team = team::current();
     attention_with(
         team,
         q.storage(),

@@ -21,9 +21,8 @@ use inpage::{
         route_experts::Routes,
         step::Step,
     },
-    tensor_types::TensorType,
+    tensor_types::{PANEL_ROWS, TensorType},
 };
-use inpage_cpu::format::PANEL_ROWS;
 
 use crate::fixture::{Noise, ids, segment, tensor, values};
 
@@ -62,7 +61,6 @@ fn both(ty: TensorType, rows: usize, cols: usize, noise: &mut Noise) -> [Matrix;
     };
     let blocks = Matrix::reserve(shape, Layout::Blocks, &device);
     let blocks = blocks.write(0, words(&quants), 0, words(&scales));
-    let format = ty.panel_format();
     let mut panels = vec![0u8; shape.panel_words() * 4];
     let of_rows = bytes.chunks(PANEL_ROWS * row_bytes);
     for (rows, panel) in of_rows.zip(panels.chunks_exact_mut(format.panel_bytes(cols))) {

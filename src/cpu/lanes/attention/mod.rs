@@ -13,8 +13,10 @@ use std::{cell::RefCell, marker::PhantomData};
 
 use super::f32x8::{LANES, run};
 pub use super::kv::{KvFormat, PAGE_TOKENS, Row};
+#[cfg(target_feature = "simd128")]
+use crate::kernel_module::{self, MAX_PARTS};
 use crate::{
-    module::{ATTENTION, Header},
+    kernel_module::{ATTENTION, Header},
     team::Team,
 };
 use heads::{Heads, scratch_floats};
@@ -99,8 +101,11 @@ pub fn attention_with(
 ) {
     let parts = AttentionParts::new(q, kv, rows, shape, format, out);
     #[cfg(target_feature = "simd128")]
-    if parts.macs() >= MIN_DIVIDED && crate::module::run_attention(&parts) {
-        return;
+    if parts.macs() >= MIN_DIVIDED && kernel_module::threads() > 1 {
+        let divided = parts.parts().min(MAX_PARTS);
+        if kernel_module::run(&parts, divided) {
+            return;
+        }
     }
     // SAFETY: a team gives each part to one thread.
     team.run(parts.parts(), &|part| unsafe { parts.run(part) });
