@@ -45,6 +45,7 @@ pub(crate) const VERSION: u32 = {
         include_bytes!("lanes/attention/heads.rs"),
         include_bytes!("lanes/attention/load.rs"),
         include_bytes!("lanes/attention/mod.rs"),
+        include_bytes!("lanes/attention/parts.rs"),
         include_bytes!("lanes/attention/scores.rs"),
         include_bytes!("lanes/attention/softmax.rs"),
         include_bytes!("lanes/attention/values.rs"),

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    LoadOptions, ModelConfig, architectures,
-    config::{FeedForwardKind, LayerRope, Positions, Rope, Scaling},
+    architectures,
+    config::{FeedForwardKind, LayerRope, ModelConfig, Positions, Rope, Scaling},
     kv_reservation::KvReservation,
     load::DeviceBytes,
+    load_options::LoadOptions,
     steps::scratch::scratch_bytes,
 };
 use crate::{

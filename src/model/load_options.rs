@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-use super::{Quantize, architectures};
+use super::{architectures, hugging_face::Quantize};
 use crate::{
     ops::kv_memory::{KvFormat, kv_format_name},
     tensor_types::TensorType,

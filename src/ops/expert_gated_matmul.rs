@@ -1,4 +1,4 @@
-//! The gated half of a mixture of experts for many tokens: `silu(gate * x) * (up * x)` with the matrices of
+//! The gated half of a mixture of experts for many tokens: `act(gate * x) * (up * x)` with the matrices of
 //! each token's experts, one tile of pairs of the same expert at a time.
 
 use burn::backend::flex::FlexTensor;
@@ -30,6 +30,7 @@ op! {
         rows: usize,
         used: usize,
         groups: IntTensor<Self>,
+        activation: Activation,
         variant: Variant,
     ) -> FloatTensor<Self>
 }
@@ -43,6 +44,7 @@ pub fn expert_gated_matmul(
     rows: usize,
     used: usize,
     groups: Tensor<2, Int>,
+    activation: Activation,
     variant: Variant,
 ) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::expert_gated_matmul(
@@ -52,17 +54,24 @@ pub fn expert_gated_matmul(
         rows,
         used,
         groups.into_dispatch(),
+        activation,
         variant,
     ))
 }
 
 /// The composed kernel. `gate` and `up` have the size of one expert's matrices; their formats may differ.
-pub fn kernel(gate: MatrixShape, up: MatrixShape, used: usize, variant: Variant) -> Kernel {
+pub fn kernel(
+    gate: MatrixShape,
+    up: MatrixShape,
+    used: usize,
+    activation: Activation,
+    variant: Variant,
+) -> Kernel {
     let kernel = Kernel::new(format!("expert_gated_matmul_{}", gate.ty.lowercase_name()));
     let kernel =
         group_experts::tile_modules(gate.constants(kernel), 2, used, variant).binding("out");
     let kernel = gated_matmul::matrices(kernel, gate, up, Arithmetic::F32);
-    gated_matmul::rows(kernel, gated_matmul::Added::Nothing, Activation::Silu)
+    gated_matmul::rows(kernel, gated_matmul::Added::Nothing, activation)
 }
 
 pub(super) fn launch(
@@ -72,6 +81,7 @@ pub(super) fn launch(
     rows: usize,
     used: usize,
     groups: CubeTensor,
+    activation: Activation,
     variant: Variant,
 ) -> CubeTensor {
     let [tokens, _] = x.shape().dims();
@@ -80,7 +90,7 @@ pub(super) fn launch(
     buffers.extend(gate.buffers().chain(up.buffers()));
     let [gate, up] = [&gate, &up].map(|matrix| matrix.shape.of_expert(rows));
     let grid = group_experts::workgroups(&groups, 2 * rows, variant);
-    kernel(gate, up, used, variant).launch(&buffers, grid);
+    kernel(gate, up, used, activation, variant).launch(&buffers, grid);
     out
 }
 
@@ -91,10 +101,11 @@ pub(super) fn twin(
     rows: usize,
     used: usize,
     groups: FlexTensor,
+    activation: Activation,
     _variant: Variant,
 ) -> FlexTensor {
     let tiles = group_experts::parse(groups.storage());
-    gated(x, gate, up, rows, used, &tiles)
+    gated(x, gate, up, rows, used, &tiles, activation)
 }
 
 /// The twin on tiles of experts and their pairs.
@@ -105,13 +116,14 @@ pub(super) fn gated(
     rows: usize,
     used: usize,
     tiles: &[(usize, Vec<usize>)],
+    activation: Activation,
 ) -> FlexTensor {
     let [tokens, _] = x.shape().dims();
     let mut out = expert_matmul::products(x.storage(), used, &gate, rows, tiles);
     let ups = expert_matmul::products(x.storage(), used, &up, rows, tiles);
     out.iter_mut()
         .zip(ups)
-        .for_each(|(gate, up)| *gate = Activation::Silu.apply(*gate) * up);
+        .for_each(|(gate, up)| *gate = activation.apply(*gate) * up);
     twin_output(out, [tokens * used, rows])
 }
 
@@ -122,10 +134,11 @@ fn cpu(
     rows: usize,
     used: usize,
     groups: FlexTensor,
+    activation: Activation,
     _variant: Variant,
 ) -> FlexTensor {
     let tiles = group_experts::parse(groups.storage());
-    gated_on_cpu(x, gate, up, rows, used, &tiles)
+    gated_on_cpu(x, gate, up, rows, used, &tiles, activation)
 }
 
 /// As [`gated`], by the kernels of the CPU device.
@@ -136,12 +149,13 @@ pub(super) fn gated_on_cpu(
     rows: usize,
     used: usize,
     tiles: &[(usize, Vec<usize>)],
+    activation: Activation,
 ) -> FlexTensor {
     let [tokens, _] = x.shape().dims();
     let gates = expert_matmul::products_on_cpu(x.storage(), used, &gate, rows, tiles);
     let ups = expert_matmul::products_on_cpu(x.storage(), used, &up, rows, tiles);
     let mut out = vec![0.0; gates.len()];
-    activation::gated(&gates, &ups, Activation::Silu, &mut out);
+    activation::gated(&gates, &ups, activation, &mut out);
     twin_output(out, [tokens * used, rows])
 }
 
@@ -154,6 +168,8 @@ mod tests {
     #[test]
     fn kernels_are_valid_wgsl() {
         let kernels = matrices().into_iter();
-        assert_valid(kernels.map(|(shape, variant)| kernel(shape, shape, 8, variant)));
+        assert_valid(
+            kernels.map(|(shape, variant)| kernel(shape, shape, 8, Activation::Silu, variant)),
+        );
     }
 }

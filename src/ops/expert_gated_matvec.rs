@@ -1,4 +1,4 @@
-//! The gated half of a mixture of experts for a few tokens: `silu(gate * norm(x)) * (up * norm(x))` with the
+//! The gated half of a mixture of experts for a few tokens: `act(gate * norm(x)) * (up * norm(x))` with the
 //! matrices of each token's experts, which are stored one below the other.
 
 use burn::backend::flex::FlexTensor;
@@ -32,6 +32,7 @@ op! {
         #[extension_type] up: MatrixTensors<Self>,
         rows: usize,
         experts: IntTensor<Self>,
+        activation: Activation,
         variant: Variant,
     ) -> FloatTensor<Self>
 }
@@ -40,11 +41,12 @@ op! {
 /// `[tokens, used]`. `gate` and `up` have `rows` rows per expert. Returns `[tokens * used, rows]`.
 pub fn expert_gated_matvec(
     x: Tensor<2>,
-    norm: (Tensor<1>, f32),
+    norm: Option<(Tensor<1>, f32)>,
     gate: &Matrix,
     up: &Matrix,
     rows: usize,
     experts: Tensor<2, Int>,
+    activation: Activation,
     variant: Variant,
 ) -> Tensor<2> {
     assert!(
@@ -53,11 +55,12 @@ pub fn expert_gated_matvec(
     );
     Tensor::from_dispatch(Dispatch::expert_gated_matvec(
         x.into_dispatch(),
-        Some(norm).into(),
+        norm.into(),
         gate.to_dispatch(),
         up.to_dispatch(),
         rows,
         experts.into_dispatch(),
+        activation,
         variant,
     ))
 }
@@ -69,6 +72,7 @@ pub fn kernel(
     up: MatrixShape,
     used: usize,
     norm_eps: Option<f32>,
+    activation: Activation,
     variant: Variant,
 ) -> Kernel {
     let kernel = Kernel::new(format!("expert_gated_matvec_{}", gate.ty.lowercase_name()))
@@ -79,7 +83,7 @@ pub fn kernel(
     let kernel = gated_matmul::matrices(kernel, gate, up, Arithmetic::F32);
     let kernel = matvec::lanes(kernel, gate, 1, Arithmetic::F32, variant);
     let kernel = matvec::input(kernel, norm_eps);
-    gated_matmul::rows(kernel, gated_matmul::Added::Nothing, Activation::Silu)
+    gated_matmul::rows(kernel, gated_matmul::Added::Nothing, activation)
         .module(wgsl!("expert_gated_matvec"))
 }
 
@@ -90,6 +94,7 @@ pub(super) fn launch(
     up: MatrixTensors<Cube>,
     rows: usize,
     experts: CubeTensor,
+    activation: Activation,
     variant: Variant,
 ) -> CubeTensor {
     let [tokens, used] = experts.shape().dims();
@@ -99,7 +104,7 @@ pub(super) fn launch(
     buffers.extend(norm.norm());
     let [gate, up] = [&gate, &up].map(|matrix| matrix.shape.of_expert(rows));
     let grid = expert_matvec::workgroups(rows, tokens * used, variant);
-    kernel(gate, up, used, norm.eps(), variant).launch(&buffers, grid);
+    kernel(gate, up, used, norm.eps(), activation, variant).launch(&buffers, grid);
     out
 }
 
@@ -110,11 +115,12 @@ pub(super) fn twin(
     up: MatrixTensors<Flex>,
     rows: usize,
     experts: FlexTensor,
+    activation: Activation,
     _variant: Variant,
 ) -> FlexTensor {
     let [_, used] = experts.shape().dims();
     let tiles = expert_matvec::parse(experts.storage());
-    expert_gated_matmul::gated(norm.apply(x), gate, up, rows, used, &tiles)
+    expert_gated_matmul::gated(norm.apply(x), gate, up, rows, used, &tiles, activation)
 }
 
 fn cpu(
@@ -124,12 +130,13 @@ fn cpu(
     up: MatrixTensors<Flex>,
     rows: usize,
     experts: FlexTensor,
+    activation: Activation,
     _variant: Variant,
 ) -> FlexTensor {
     let [_, used] = experts.shape().dims();
     let tiles = expert_matvec::parse(experts.storage());
     let x = norm.apply_on_cpu(x);
-    expert_gated_matmul::gated_on_cpu(x, gate, up, rows, used, &tiles)
+    expert_gated_matmul::gated_on_cpu(x, gate, up, rows, used, &tiles, activation)
 }
 
 #[cfg(test)]
@@ -141,6 +148,8 @@ mod tests {
     #[test]
     fn kernels_are_valid_wgsl() {
         let kernels = matrices().into_iter();
-        assert_valid(kernels.map(|(shape, variant)| kernel(shape, shape, 8, Some(1e-5), variant)));
+        assert_valid(kernels.map(|(shape, variant)| {
+            kernel(shape, shape, 8, Some(1e-5), Activation::Silu, variant)
+        }));
     }
 }

@@ -209,16 +209,19 @@ fn experts_equal_their_twins() {
             let routed = || upload_words(chosen.to_vec(), [tokens, USED], &device);
             let of_x = || tensor(&x, [tokens, dim], &device);
             let of_inner = || tensor(&inner, [tokens * USED, ffn_dim], &device);
+            let activation = Activation::ALL[tokens % Activation::ALL.len()];
             compare(&format!("gated {ty}, {tokens} tokens"), |i, variant| {
                 let (gate, up) = (&gate[i], &up[i]);
                 values(match tokens <= 8 {
                     true => {
-                        let norm = (tensor(&norm, [dim], &device), 1e-5);
-                        expert_gated_matvec(of_x(), norm, gate, up, ffn_dim, routed(), variant)
+                        let norm = Some((tensor(&norm, [dim], &device), 1e-5));
+                        let (x, to) = (of_x(), routed());
+                        expert_gated_matvec(x, norm, gate, up, ffn_dim, to, activation, variant)
                     }
                     false => {
                         let groups = group_experts(routed(), EXPERTS);
-                        expert_gated_matmul(of_x(), gate, up, ffn_dim, USED, groups, variant)
+                        let x = of_x();
+                        expert_gated_matmul(x, gate, up, ffn_dim, USED, groups, activation, variant)
                     }
                 })
             });

@@ -21,6 +21,15 @@ impl Activation {
     /// All activations, for tests.
     pub const ALL: [Activation; 3] = [Activation::Silu, Activation::Gelu, Activation::QuickGelu];
 
+    /// Its names in the `config.json` of Hugging Face folders.
+    pub fn names(self) -> &'static [&'static str] {
+        match self {
+            Activation::Silu => &["silu"],
+            Activation::Gelu => &["gelu_pytorch_tanh", "gelu_new"],
+            Activation::QuickGelu => &["quick_gelu"],
+        }
+    }
+
     /// The function of one value, with the functions of the standard library: the twin of the kernels.
     pub fn apply(self, x: f32) -> f32 {
         match self {

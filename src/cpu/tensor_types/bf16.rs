@@ -1,9 +1,10 @@
 //! BF16: the upper half of an f32, little-endian; rounds to nearest, ties to even.
 
 use super::{
-    codec::{Values, all_quants},
-    declaration::{Declaration, Quantize, wgsl},
+    codec::all_quants,
+    declaration::{Declaration, Quantize, weights_wgsl},
     floats::Floats,
+    kernel_order::Values,
 };
 use crate::{
     half::{bf16_from_f32, bf16_to_f32},
@@ -18,7 +19,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 16,
     scale_bytes: 0,
     scale_words: &[],
-    wgsl: wgsl!("parts/halves", "bf16"),
+    wgsl: weights_wgsl!("parts/halves", "bf16"),
     i8_wgsl: None,
     repack: all_quants,
     decode,

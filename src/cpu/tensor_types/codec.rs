@@ -1,19 +1,13 @@
 //! Small functions that several tensor types share: reading scales, searching for them, moving whole blocks.
 
-#[cfg(doc)]
-use super::declaration::Declaration;
-use super::kernel_order::BLOCK_COLS;
 use crate::half::{f16_from_f32, f16_to_f32};
 
-/// Elements of a kernel block.
-pub(super) type Values = [f32; BLOCK_COLS];
-
-/// [`Declaration::repack`] of types without scales.
+/// `Declaration::repack` of types without scales.
 pub(super) fn all_quants(bytes: &[u8], quants: &mut Vec<u8>, _scales: &mut Vec<u8>) {
     quants.extend_from_slice(bytes);
 }
 
-/// [`Declaration::repack`] of types whose file block of `BLOCK` bytes has `SCALES` bytes of scales, then
+/// `Declaration::repack` of types whose file block of `BLOCK` bytes has `SCALES` bytes of scales, then
 /// quants in the order of the kernels.
 pub(super) fn scales_first<const BLOCK: usize, const SCALES: usize>(
     bytes: &[u8],

@@ -1,6 +1,6 @@
 //! What the file of a tensor type declares about it.
 
-use super::codec::Values;
+use super::kernel_order::Values;
 
 /// The facts of one tensor type, and its code that reads and writes blocks.
 pub(crate) struct Declaration {
@@ -55,7 +55,7 @@ pub enum ScaleWord {
 }
 
 /// The text of modules in `shaders/shared/weights`, one after the other.
-macro_rules! wgsl {
+macro_rules! weights_wgsl {
     ($($file:literal),*) => {
         concat!($(
             include_str!(concat!(
@@ -68,4 +68,4 @@ macro_rules! wgsl {
         ),*)
     };
 }
-pub(super) use wgsl;
+pub(super) use weights_wgsl;

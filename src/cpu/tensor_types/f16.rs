@@ -1,9 +1,10 @@
 //! F16: IEEE half precision, little-endian; rounds to nearest, ties to even.
 
 use super::{
-    codec::{Values, all_quants, f16_at, push_f16},
-    declaration::{Declaration, Quantize, wgsl},
+    codec::{all_quants, f16_at, push_f16},
+    declaration::{Declaration, Quantize, weights_wgsl},
     floats::Floats,
+    kernel_order::Values,
 };
 use crate::simd::Simd;
 
@@ -15,7 +16,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 16,
     scale_bytes: 0,
     scale_words: &[],
-    wgsl: wgsl!("parts/halves", "f16"),
+    wgsl: weights_wgsl!("parts/halves", "f16"),
     i8_wgsl: None,
     repack: all_quants,
     decode,

@@ -1,9 +1,10 @@
 //! F32: four little-endian bytes per element.
 
 use super::{
-    codec::{Values, all_quants},
-    declaration::{Declaration, Quantize, wgsl},
+    codec::all_quants,
+    declaration::{Declaration, Quantize, weights_wgsl},
     floats::Floats,
+    kernel_order::Values,
 };
 use crate::simd::Simd;
 
@@ -15,7 +16,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 32,
     scale_bytes: 0,
     scale_words: &[],
-    wgsl: wgsl!("f32"),
+    wgsl: weights_wgsl!("f32"),
     i8_wgsl: None,
     repack: all_quants,
     decode,

@@ -2,10 +2,10 @@
 //! d, a 6-bit scale per run, 4-bit quants q and the table of IQ4_NL.
 
 use super::{
-    codec::{Values, f16_at, scales_first},
-    declaration::{Declaration, ScaleWord, wgsl},
+    codec::{f16_at, scales_first},
+    declaration::{Declaration, ScaleWord, weights_wgsl},
     iq4_nl::TABLE,
-    kernel_order::nibble,
+    kernel_order::{Values, nibble},
     planes,
     quantized::{Quantized, add_scaled, copy_f16, file_nibbles},
 };
@@ -25,7 +25,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 8,
     scale_words: &[ScaleWord::LowerHalf, ScaleWord::Bits],
-    wgsl: wgsl!("parts/iq4", "parts/blocks", "iq4_xs"),
+    wgsl: weights_wgsl!("parts/iq4", "parts/blocks", "iq4_xs"),
     i8_wgsl: None,
     repack: scales_first::<BYTES, QUANTS>,
     decode,

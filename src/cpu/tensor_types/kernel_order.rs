@@ -4,6 +4,9 @@
 /// Columns of a kernel block, for every type.
 pub const BLOCK_COLS: usize = 32;
 
+/// Elements of a kernel block.
+pub(super) type Values = [f32; BLOCK_COLS];
+
 /// 16 bytes: byte j has the lower four bits of element j in its low nibble and those of element j + 16 in
 /// its high nibble.
 pub(super) fn push_nibbles(out: &mut Vec<u8>, quant: impl Fn(usize) -> u8) {

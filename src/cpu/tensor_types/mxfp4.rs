@@ -2,9 +2,8 @@
 //! exponent byte e and 4-bit floats q.
 
 use super::{
-    codec::Values,
-    declaration::{Declaration, ScaleWord, wgsl},
-    kernel_order::{nibble, push_nibbles},
+    declaration::{Declaration, ScaleWord, weights_wgsl},
+    kernel_order::{Values, nibble, push_nibbles},
     planes,
     quantized::{Quantized, add_scaled, file_nibbles},
 };
@@ -26,7 +25,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 1,
     scale_words: &[ScaleWord::Exponents],
-    wgsl: wgsl!("parts/blocks", "mxfp4"),
+    wgsl: weights_wgsl!("parts/blocks", "mxfp4"),
     i8_wgsl: None,
     repack,
     decode,

@@ -2,9 +2,9 @@
 //! d and dmin, 4-bit scales and minima per group and 2-bit quants q.
 
 use super::{
-    codec::{Values, f16_at},
-    declaration::{Declaration, ScaleWord, wgsl},
-    kernel_order::{BLOCK_COLS, pair, push_pairs},
+    codec::f16_at,
+    declaration::{Declaration, ScaleWord, weights_wgsl},
+    kernel_order::{BLOCK_COLS, Values, pair, push_pairs},
     quantized::{Quantized, columns, copy_f16, weighted, word},
 };
 use crate::simd::{Simd, Weights};
@@ -32,7 +32,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
         ScaleWord::Bits,
         ScaleWord::Halves,
     ],
-    wgsl: wgsl!("parts/blocks", "q2_k"),
+    wgsl: weights_wgsl!("parts/blocks", "q2_k"),
     i8_wgsl: None,
     repack,
     decode,

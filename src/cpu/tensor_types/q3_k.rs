@@ -2,9 +2,9 @@
 //! d, a 6-bit scale per group and 3-bit quants q.
 
 use super::{
-    codec::{Values, f16_at},
-    declaration::{Declaration, ScaleWord, wgsl},
-    kernel_order::{BLOCK_COLS, bit, pair, push_bits, push_pairs},
+    codec::f16_at,
+    declaration::{Declaration, ScaleWord, weights_wgsl},
+    kernel_order::{BLOCK_COLS, Values, bit, pair, push_bits, push_pairs},
     quantized::{Quantized, columns, copy_f16, weighted, word},
 };
 use crate::simd::{Simd, Weights};
@@ -33,7 +33,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
         ScaleWord::Bits,
         ScaleWord::LowerHalf,
     ],
-    wgsl: wgsl!("parts/blocks", "q3_k"),
+    wgsl: weights_wgsl!("parts/blocks", "q3_k"),
     i8_wgsl: None,
     repack,
     decode,

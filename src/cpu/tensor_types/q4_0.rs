@@ -2,9 +2,9 @@
 
 use super::{
     block_scales::one_scale,
-    codec::{Values, f16_at, inverse_or_zero, push_f16, scales_first, signed_extreme},
-    declaration::{Declaration, Quantize, ScaleWord, wgsl},
-    kernel_order::{nibble, push_nibbles},
+    codec::{f16_at, inverse_or_zero, push_f16, scales_first, signed_extreme},
+    declaration::{Declaration, Quantize, ScaleWord, weights_wgsl},
+    kernel_order::{Values, nibble, push_nibbles},
     quantized::{Quantized, file_nibbles},
 };
 use crate::simd::{Simd, Weights};
@@ -22,8 +22,8 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 2,
     scale_words: &[ScaleWord::Halves],
-    wgsl: wgsl!("parts/nibbles", "parts/blocks", "q4_0"),
-    i8_wgsl: Some(wgsl!("i8/q4_0")),
+    wgsl: weights_wgsl!("parts/nibbles", "parts/blocks", "q4_0"),
+    i8_wgsl: Some(weights_wgsl!("i8/q4_0")),
     repack: scales_first::<BYTES, 2>,
     decode,
     quantize: Some(Quantize {

@@ -3,9 +3,9 @@
 
 use super::{
     block_scales::scale_and_minimum,
-    codec::{Values, extremes, f16_at, inverse_or_zero, push_f16, scales_first},
-    declaration::{Declaration, Quantize, ScaleWord, wgsl},
-    kernel_order::{nibble, push_nibbles},
+    codec::{extremes, f16_at, inverse_or_zero, push_f16, scales_first},
+    declaration::{Declaration, Quantize, ScaleWord, weights_wgsl},
+    kernel_order::{Values, nibble, push_nibbles},
     quantized::{Quantized, file_nibbles},
 };
 use crate::simd::{Simd, Weights};
@@ -23,7 +23,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 4,
     scale_words: &[ScaleWord::Halves],
-    wgsl: wgsl!("parts/nibbles", "parts/blocks", "q4_1"),
+    wgsl: weights_wgsl!("parts/nibbles", "parts/blocks", "q4_1"),
     i8_wgsl: None,
     repack: scales_first::<BYTES, 4>,
     decode,

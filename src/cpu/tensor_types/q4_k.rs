@@ -2,10 +2,9 @@
 //! and dmin, 6-bit scales and minima per run and 4-bit quants q.
 
 use super::{
-    codec::Values,
-    declaration::{Declaration, Quantize, ScaleWord, wgsl},
+    declaration::{Declaration, Quantize, ScaleWord, weights_wgsl},
     k_scales::{self, Search},
-    kernel_order::{BLOCK_COLS, nibble, push_nibbles},
+    kernel_order::{BLOCK_COLS, Values, nibble, push_nibbles},
     quantized::{Quantized, add_scaled, columns, word},
 };
 use crate::simd::{Simd, Weights};
@@ -29,7 +28,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
         ScaleWord::Bits,
         ScaleWord::Bits,
     ],
-    wgsl: wgsl!("parts/nibbles", "parts/blocks", "parts/k_scales", "q4_k"),
+    wgsl: weights_wgsl!("parts/nibbles", "parts/blocks", "parts/k_scales", "q4_k"),
     i8_wgsl: None,
     repack,
     decode,

@@ -3,9 +3,9 @@
 
 use super::{
     block_scales::scale_and_minimum,
-    codec::{Values, extremes, f16_at, inverse_or_zero, push_f16},
-    declaration::{Declaration, Quantize, ScaleWord, wgsl},
-    kernel_order::{five_bits, push_bits, push_nibbles},
+    codec::{extremes, f16_at, inverse_or_zero, push_f16},
+    declaration::{Declaration, Quantize, ScaleWord, weights_wgsl},
+    kernel_order::{Values, five_bits, push_bits, push_nibbles},
     quantized::{Quantized, file_bits, file_nibbles, join, word},
 };
 use crate::simd::{Simd, Weights};
@@ -23,7 +23,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 8,
     scale_words: &[ScaleWord::Bits, ScaleWord::Halves],
-    wgsl: wgsl!("parts/fives", "parts/blocks", "q5_1"),
+    wgsl: weights_wgsl!("parts/fives", "parts/blocks", "q5_1"),
     i8_wgsl: None,
     repack,
     decode,

@@ -2,9 +2,9 @@
 //! i8 scale per group and 6-bit quants q.
 
 use super::{
-    codec::{Values, f16_at, signed_extreme},
-    declaration::{Declaration, Quantize, ScaleWord, wgsl},
-    kernel_order::{BLOCK_COLS, nibble, pair, push_nibbles, push_pairs},
+    codec::{f16_at, signed_extreme},
+    declaration::{Declaration, Quantize, ScaleWord, weights_wgsl},
+    kernel_order::{BLOCK_COLS, Values, nibble, pair, push_nibbles, push_pairs},
     quantized::{Quantized, columns, copy_f16, weighted, word},
 };
 use crate::{
@@ -40,7 +40,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
         ScaleWord::Bits,
         ScaleWord::LowerHalf,
     ],
-    wgsl: wgsl!("parts/blocks", "q6_k"),
+    wgsl: weights_wgsl!("parts/blocks", "q6_k"),
     i8_wgsl: None,
     repack,
     decode,

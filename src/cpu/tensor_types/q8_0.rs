@@ -2,8 +2,9 @@
 
 use super::{
     block_scales::one_scale,
-    codec::{Values, f16_at, inverse_or_zero, push_f16, scales_first},
-    declaration::{Declaration, Quantize, ScaleWord, wgsl},
+    codec::{f16_at, inverse_or_zero, push_f16, scales_first},
+    declaration::{Declaration, Quantize, ScaleWord, weights_wgsl},
+    kernel_order::Values,
     quantized::{Quantized, word},
 };
 use crate::simd::{Simd, Weights};
@@ -21,8 +22,8 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 8,
     scale_bytes: 2,
     scale_words: &[ScaleWord::Halves],
-    wgsl: wgsl!("q8_0"),
-    i8_wgsl: Some(wgsl!("i8/q8_0")),
+    wgsl: weights_wgsl!("q8_0"),
+    i8_wgsl: Some(weights_wgsl!("i8/q8_0")),
     repack: scales_first::<BYTES, 2>,
     decode,
     quantize: Some(Quantize {

@@ -105,6 +105,10 @@ pub fn check(config: &ModelConfig) -> Result<()> {
             "experts whose outputs are normalized or scaled",
         ),
         (
+            config.norm_places.after && !config.norm.adds_residual(),
+            "norms of this kind on outputs",
+        ),
+        (
             config.heads > MAX_HEADS,
             "more attention heads than supported",
         ),

@@ -14,9 +14,8 @@ pub use json::ConfigJson;
 pub use keys::Keys;
 pub use merger::{Merger, MergerFamily, Windows};
 pub use model_config::{
-    Experts, FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormKind, NormPlaces, Positions,
-    QkNorm,
+    Experts, FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormPlaces, Positions, QkNorm,
 };
 pub use rope::{Rope, RopePairs, RopeParts, Scaling};
 
-pub use crate::ops::Activation;
+pub use crate::ops::{Activation, NormKind};

@@ -7,7 +7,7 @@ use super::layout::DeviceBytes;
 use crate::{
     Error, Result,
     model::config::{
-        FeedForwardKind, ModelConfig, NormKind, Positions, QkNorm, Scaling,
+        FeedForwardKind, ModelConfig, Positions, QkNorm, Scaling,
         embedding::DENSE,
         vision::{Projector, VisionConfig},
     },
@@ -257,9 +257,9 @@ impl Check<'_> {
 
     pub(super) fn norm(&mut self, name: &str, len: usize) -> Result<()> {
         self.needed(&format!("{name}.weight"), &[len])?;
-        match self.config.norm {
-            NormKind::Rms => Ok(()),
-            NormKind::Layer => self.needed(&format!("{name}.bias"), &[len]),
+        match self.config.norm.has_bias() {
+            true => self.needed(&format!("{name}.bias"), &[len]),
+            false => Ok(()),
         }
     }
 

@@ -5,13 +5,13 @@ use crate::{
     Error, Result,
     device::ComputeDevice,
     model::{
-        LoadOptions,
         config::{
             MergerFamily, ModelConfig,
             vision::{ARCHITECTURE, Projector, VisionConfig},
         },
         kv_reservation::KvReservation,
         layers::{merger_tower::MergerTower, tower::Tower},
+        load_options::LoadOptions,
     },
     weights::{ByteSource, Gguf},
 };

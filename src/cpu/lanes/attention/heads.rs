@@ -4,8 +4,8 @@
 //! instead of slices, and `AttentionParts::new` has checked all sizes.
 
 use super::{
-    AttentionParts,
     load::{Elements, F16, F32, PageHead, Q8, decode},
+    parts::AttentionParts,
     scores::scores,
     softmax::{self, Running},
     values::values,
