@@ -39,6 +39,7 @@ macro_rules! vectors {
 pub(crate) struct Blocks<Q>(PhantomData<Q>);
 
 impl<Q: Quantized> Kernel for Blocks<Q> {
+    /// Longer than other functions: sums in registers cannot be passed to parts of it.
     #[inline(always)]
     unsafe fn tile<S: Simd, const T: usize>(
         panel: *const u8,

@@ -4,7 +4,7 @@
 use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{
-        Cube, Dispatch, Flex, TensorMetadata,
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::{Int, Tensor},
@@ -23,18 +23,24 @@ use super::{
 };
 use crate::kernel::{Kernel, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) x: FloatTensor<B>,
+    #[extension_type]
+    pub(super) norm: InputNorm<B>,
+    #[extension_type]
+    pub(super) gate: MatrixTensors<B>,
+    #[extension_type]
+    pub(super) up: MatrixTensors<B>,
+    pub(super) rows: usize,
+    pub(super) experts: IntTensor<B>,
+    pub(super) activation: Activation,
+    pub(super) variant: Variant,
+}
+
 op! {
-    cpu if (gate.is_panels());
-    fn expert_gated_matvec(
-        x: FloatTensor<Self>,
-        #[extension_type] norm: InputNorm<Self>,
-        #[extension_type] gate: MatrixTensors<Self>,
-        #[extension_type] up: MatrixTensors<Self>,
-        rows: usize,
-        experts: IntTensor<Self>,
-        activation: Activation,
-        variant: Variant,
-    ) -> FloatTensor<Self>
+    fn expert_gated_matvec(Arguments) -> FloatTensor<Self>
 }
 
 /// `x` is `[tokens, cols]` with at most [`matvec::MAX_TOKENS`], `norm` `[cols]`, `experts`
@@ -53,16 +59,16 @@ pub fn expert_gated_matvec(
         x.dims()[0] <= matvec::MAX_TOKENS,
         "a matvec of too many tokens"
     );
-    Tensor::from_dispatch(Dispatch::expert_gated_matvec(
-        x.into_dispatch(),
-        norm.into(),
-        gate.to_dispatch(),
-        up.to_dispatch(),
+    Tensor::from_dispatch(Dispatch::expert_gated_matvec(Arguments {
+        x: x.into_dispatch(),
+        norm: norm.into(),
+        gate: gate.to_dispatch(),
+        up: up.to_dispatch(),
         rows,
-        experts.into_dispatch(),
+        experts: experts.into_dispatch(),
         activation,
         variant,
-    ))
+    }))
 }
 
 /// The composed kernel for any number of tokens. `gate` and `up` have the size of one expert's matrices;
@@ -87,56 +93,33 @@ pub fn kernel(
         .module(wgsl!("expert_gated_matvec"))
 }
 
-pub(super) fn launch(
-    x: CubeTensor,
-    norm: InputNorm<Cube>,
-    gate: MatrixTensors<Cube>,
-    up: MatrixTensors<Cube>,
-    rows: usize,
-    experts: CubeTensor,
-    activation: Activation,
-    variant: Variant,
-) -> CubeTensor {
-    let [tokens, used] = experts.shape().dims();
-    let out = output(&x, [tokens * used, rows]);
-    let mut buffers = vec![&x, &experts, &out];
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let Arguments { gate, up, .. } = args;
+    let [tokens, used] = args.experts.shape().dims();
+    let out = output(&args.x, [tokens * used, args.rows]);
+    let mut buffers = vec![&args.x, &args.experts, &out];
     buffers.extend(gate.buffers().chain(up.buffers()));
-    buffers.extend(norm.norm());
-    let [gate, up] = [&gate, &up].map(|matrix| matrix.shape.of_expert(rows));
-    let grid = expert_matvec::workgroups(rows, tokens * used, variant);
-    kernel(gate, up, used, norm.eps(), activation, variant).launch(&buffers, grid);
+    buffers.extend(args.norm.norm());
+    let [gate, up] = [&gate, &up].map(|matrix| matrix.shape.of_expert(args.rows));
+    let grid = expert_matvec::workgroups(args.rows, tokens * used, args.variant);
+    kernel(
+        gate,
+        up,
+        used,
+        args.norm.eps(),
+        args.activation,
+        args.variant,
+    )
+    .launch(&buffers, grid);
     out
 }
 
-pub(super) fn twin(
-    x: FlexTensor,
-    norm: InputNorm<Flex>,
-    gate: MatrixTensors<Flex>,
-    up: MatrixTensors<Flex>,
-    rows: usize,
-    experts: FlexTensor,
-    activation: Activation,
-    _variant: Variant,
-) -> FlexTensor {
-    let [_, used] = experts.shape().dims();
-    let tiles = expert_matvec::parse(experts.storage());
-    expert_gated_matmul::gated(norm.apply(x), gate, up, rows, used, &tiles, activation)
-}
-
-fn cpu(
-    x: FlexTensor,
-    norm: InputNorm<Flex>,
-    gate: MatrixTensors<Flex>,
-    up: MatrixTensors<Flex>,
-    rows: usize,
-    experts: FlexTensor,
-    activation: Activation,
-    _variant: Variant,
-) -> FlexTensor {
-    let [_, used] = experts.shape().dims();
-    let tiles = expert_matvec::parse(experts.storage());
-    let x = norm.apply_on_cpu(x);
-    expert_gated_matmul::gated_on_cpu(x, gate, up, rows, used, &tiles, activation)
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let [_, used] = args.experts.shape().dims();
+    let tiles = expert_matvec::parse(args.experts.storage());
+    let x = args.norm.apply(args.x, args.gate.is_panels());
+    let matrices = [&args.gate, &args.up];
+    expert_gated_matmul::products(x, matrices, args.rows, used, &tiles, args.activation)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::rc::Rc;
 
 use super::{
-    AdapterFiles, ChosenDevice, LoadReport, LoadTimes, LoraReport, Opened, StartTimes, Tuning,
+    AdapterFiles, ChosenDevice, LoadReport, LoadTimes, LoraReport, StartTimes, Tuning,
     fingerprint::FingerprintParts,
     kernel_choice::{KernelChoice, KnownKernels, conditions},
     open,
@@ -81,20 +81,15 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Loaded> {
     let LoadRequest {
-        files,
-        projector,
-        adapters,
         mut options,
         now_ms,
+        ..
     } = request;
     // In a worker, the clock starts with the worker.
     let worker = now_ms();
-    let Opened {
-        checkpoint,
-        tokenizer,
-        adapters,
-    } = open(files, adapters, &options).await?;
-    let projector = Projector::open(files, projector, &options).await?;
+    let opened = open(request.files, request.adapters, &options).await?;
+    let (checkpoint, tokenizer) = (opened.checkpoint, opened.tokenizer);
+    let projector = Projector::open(request.files, request.projector, &options).await?;
     if let Some(projector) = &projector {
         options.takes_embeddings = true;
         let budget = &mut options.memory_budget_bytes;
@@ -119,11 +114,9 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
         let progress = |read_bytes| progress(text_bytes + read_bytes, text_bytes + tower_bytes);
         start_tower(&mut started.model, tower, &projector.0.source, progress).await?;
     }
-    let format = started.tower.as_ref().map(|tower| tower.config().format());
-    let pictures = format.map(|format| PictureReader::new(format, &tokenizer));
-    let pictures = pictures.transpose()?;
+    let pictures = started.pictures(&tokenizer)?;
     let recording = started.record(&chosen.device).await?;
-    adapters.set_on(&mut started.model).await?;
+    opened.adapters.set_on(&mut started.model).await?;
     if started.is_kept {
         started.model.compile_rest();
     }
@@ -135,7 +128,7 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
         weights: started.times.weights,
         recording,
     };
-    let report = text.report(&started, chosen, adapters.reports, load_ms);
+    let report = text.report(&started, chosen, opened.adapters.reports, load_ms);
     let projector = projector.as_ref().map(|it| &it.0.gguf);
     Ok(Loaded {
         fingerprint_parts: FingerprintParts::of(&checkpoint.gguf, projector, &report)?,
@@ -233,6 +226,13 @@ impl<S: ByteSource> Text<'_, S> {
 }
 
 impl Started {
+    /// How the model takes pictures, if a tower stands beside it.
+    fn pictures(&self, tokenizer: &Tokenizer) -> Result<Option<PictureReader>> {
+        let format = self.tower.as_ref().map(|tower| tower.config().format());
+        let pictures = format.map(|format| PictureReader::new(format, tokenizer));
+        pictures.transpose()
+    }
+
     /// Records the steps. Returns how long it took, in milliseconds of the device's clock.
     async fn record(&mut self, device: &ComputeDevice) -> Result<f64> {
         let begun_ms = device.now_ms();

@@ -63,8 +63,8 @@ fn both(ty: TensorType, rows: usize, cols: usize, noise: &mut Noise) -> [Matrix;
     let blocks = blocks.write(0, words(&quants), 0, words(&scales));
     let mut panels = vec![0u8; shape.panel_words() * 4];
     let of_rows = bytes.chunks(PANEL_ROWS * row_bytes);
-    for (rows, panel) in of_rows.zip(panels.chunks_exact_mut(format.panel_bytes(cols))) {
-        format.pack(cols, rows, panel);
+    for (rows, panel) in of_rows.zip(panels.chunks_exact_mut(ty.panel_bytes(cols))) {
+        ty.pack(cols, rows, panel);
     }
     let packed = Matrix::reserve(shape, Layout::Panels, &device);
     [blocks, packed.write(0, words(&panels), 0, Vec::new())]

@@ -5,12 +5,14 @@ use super::{
     embedding::EmbeddingConfig,
     keys::{Keys, missing},
     model_config::{
-        FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormKind, NormPlaces, Positions,
-        QkNorm,
+        FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormPlaces, Positions, QkNorm,
     },
     rope::Rope,
 };
-use crate::{Error, Result, ops::Activation};
+use crate::{
+    Error, Result,
+    ops::{Activation, NormKind},
+};
 
 /// Metadata key of the tokenizer's number of tokens, for files whose metadata do not list them.
 pub const TOKEN_COUNT: &str = "tokenizer.token_count";

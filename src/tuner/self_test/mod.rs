@@ -11,7 +11,6 @@ use crate::{
         Activation, Addends, Arithmetic, Finish, Kernel, Variant, dry_run,
         gated_matmul::gated_matmul,
         gated_matvec::gated_matvec,
-        kv_memory::KvFormat,
         matmul::matmul,
         matvec::{MAX_TOKENS, matvec},
     },
