@@ -78,8 +78,11 @@ impl Crate {
                 let name = path
                     .strip_prefix(&below)
                     .map(|path| path.split("::").next());
-                name.flatten()
-                    .is_some_and(|name| exported.contains_key(name))
+                name.flatten().is_some_and(|name| {
+                    // An item may have the name of the module that it is in.
+                    let is_module = self.modules.contains_key(&format!("{below}{name}"));
+                    exported.contains_key(name) && !is_module
+                })
             });
             through.map(move |path| format!("{user} uses {path}"))
         });

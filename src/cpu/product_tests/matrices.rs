@@ -80,7 +80,7 @@ pub(super) fn random_rows(
                 for &at in scales {
                     block[at..at + 2].copy_from_slice(&scale(random).to_le_bytes());
                 }
-                if ty.scale_word(0) == ScaleWord::Exponents {
+                if ty.has_scales() && ty.scale_word(0) == ScaleWord::Exponents {
                     block[0] = 116 + block[0] % 8;
                 }
                 all.extend(block);

@@ -156,7 +156,7 @@ fn uniform_rows(ty: TensorType, byte: u8, rows: usize, cols: usize) -> Vec<u8> {
     for &at in scales {
         block[at..at + 2].copy_from_slice(&0x3c00u16.to_le_bytes());
     }
-    if ty.scale_word(0) == ScaleWord::Exponents {
+    if ty.has_scales() && ty.scale_word(0) == ScaleWord::Exponents {
         block[0] = 127;
     }
     block.repeat(rows * cols / ty.unit_cols())
