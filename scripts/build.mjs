@@ -66,7 +66,7 @@ const WASM_FEATURES = [
 const OPTIMIZE_LEVEL = "-O1";
 const OPTIMIZE_LIMIT_MS = 10 * 60_000;
 
-// For the last compiler call of a test build only, so that the compiled dependencies of the shipped module are reused.
+// For the last compiler call of a test or development build only, so that the compiled dependencies of the shipped module are reused.
 const QUICKER = ["--", "-C", "lto=thin", "-C", "opt-level=1"];
 // A module that is not downloaded may be larger. On two cores, these options take 140 s instead of 220 s, and save the
 // 70 s of wasm-opt.
@@ -89,13 +89,11 @@ async function optimize(module) {
 }
 
 /** Compiles the crate; returns the module that cargo wrote. */
-async function compile(toolchain, profile, features, linking, build) {
+async function compile(toolchain, features, linking, build) {
   const start = performance.now();
-  say(
-    `build: wasm module (${toolchain.name}, profile ${profile}; the first time takes several minutes)`,
-  );
+  say(`build: wasm module (${toolchain.name}; the first time takes several minutes)`);
   // The only crate type, because cargo does no link-time optimization for a library that is also an rlib.
-  const args = ["rustc", "--lib", "--crate-type", "cdylib", "--locked", "--profile", profile];
+  const args = ["rustc", "--lib", "--crate-type", "cdylib", "--locked", "--profile", "web"];
   args.push(...features, ...toolchain.args, ...linking);
   await mustRun(toolchain.cargo, args, {
     // What is kept of an earlier visit is not used by another build.
@@ -104,7 +102,7 @@ async function compile(toolchain, profile, features, linking, build) {
       "The compiler's messages are above. If they name a missing crate, is crates.io reachable?",
   });
   say(`  cargo ${seconds(start)}`);
-  return join(targetFolder(), "wasm32-unknown-unknown", profile, "inpage.wasm");
+  return join(targetFolder(), "wasm32-unknown-unknown/web/inpage.wasm");
 }
 
 /** Writes the glue code for a module; returns the folder with both. */
@@ -123,7 +121,6 @@ export async function buildWasm(
   { toolchain, bindgen },
   { dev = false, testHooks = false, replayBench = false, shipped = true } = {},
 ) {
-  const profile = dev ? "web-dev" : "web";
   let [name, dist, features] = ["wasm", DIST, []];
   if (testHooks) [name, dist, features] = ["wasm-test", TEST_DIST, ["--features", "test-hooks"]];
   if (replayBench)
@@ -133,19 +130,19 @@ export async function buildWasm(
     digest(
       [...RUST_INPUTS, "scripts/glue.mjs", "scripts/wasm_crates.mjs"],
       toolchain.name,
-      profile,
       WASM_FEATURES,
       OPTIMIZE_LEVEL,
       linking,
     );
   let linking = testHooks ? QUICKER : [];
-  if (!shipped && !dev && !isFresh(name, inputsOf(linking), files)) linking = LARGER;
+  if ((dev || !shipped) && !isFresh(name, inputsOf(linking), files))
+    linking = dev ? QUICKER : LARGER;
   await cachedStep(name, inputsOf(linking), files, async () => {
     const build = `${name}-${inputsOf([])}`;
-    const compiled = await compile(toolchain, profile, features, linking, build);
+    const compiled = await compile(toolchain, features, linking, build);
     const work = await bind(await bindgen, compiled);
     const module = join(work, "inpage_bg.wasm");
-    if (linking.length === 0 && !dev) await optimize(module);
+    if (linking.length === 0) await optimize(module);
     const named = readFileSync(module);
     writeFileSync(join(root, dist, CRATES), JSON.stringify(codeByCrate(named), null, 1));
     writeFileSync(join(root, dist, WASM), withoutNames(named));

@@ -15,6 +15,7 @@ const USAGE = `npm run conformance [-- options]   runs every case of tests/confo
     --door native|page|sw  a native server (default), engine.fetch in a browser, the service worker in a browser
     --browser NAME         chromium (default) or firefox
     --case 042             only this case; may be repeated, and may list several: 042,043
+    --group ABC            only the cases of these groups, in capital letters
     --model FILE.gguf      the embedded model when left out
     --embedder FILE.gguf   makes embeddings, for group L; a small model with random weights when left out
     --seer FILE.gguf       sees, for group N; a small model with random weights when left out
@@ -26,6 +27,7 @@ const OPTIONS = {
   door: { type: "string", default: "native" },
   browser: { type: "string", default: "chromium" },
   case: { type: "string", multiple: true, default: [] },
+  group: { type: "string" },
   model: { type: "string" },
   embedder: { type: "string" },
   seer: { type: "string" },
@@ -71,8 +73,8 @@ function modelFile(option, name) {
   return file;
 }
 
-/** The requested cases that the door supports. */
-function choose(cases, wanted, door) {
+/** The requested cases that the door supports; `letters` are groups. */
+function choose({ cases, groups }, wanted, letters, door) {
   const ids = wanted.flatMap((list) => list.split(",")).map((id) => id.padStart(3, "0"));
   for (const id of ids) {
     const found = cases.find((entry) => entry.id === id);
@@ -81,7 +83,10 @@ function choose(cases, wanted, door) {
       throw wrong(`case ${id} is for ${found.doors.join(" and ")}, not for the door ${door}`);
     }
   }
-  const known = cases.filter(({ doors }) => doors.includes(door));
+  const unknown = letters && [...letters].find((letter) => !(letter in groups));
+  if (unknown) throw wrong(`there is no group ${unknown}`);
+  const grouped = letters ? [...letters].flatMap((letter) => groups[letter]) : cases;
+  const known = grouped.filter(({ doors }) => doors.includes(door));
   return ids.length > 0 ? known.filter(({ id }) => ids.includes(id)) : known;
 }
 
@@ -116,7 +121,7 @@ function line({ id, title, ok, reason, ms }) {
 
 if (isProgram(import.meta.url)) {
   await main(async (args) => {
-    const { door, browser, case: wanted, device, json, help, ...files } = parse(args);
+    const { door, browser, case: wanted, group, device, json, help, ...files } = parse(args);
     if (help) {
       process.stdout.write(`${USAGE}\n`);
       return 0;
@@ -125,8 +130,8 @@ if (isProgram(import.meta.url)) {
     const model = modelFile("--model", files.model ?? resolve(root, EMBEDDED_MODEL));
     const embedder = modelFile("--embedder", files.embedder ?? resolve(root, EMBEDDER));
     await provideNpmPackages();
-    const { cases } = await import("../tests/conformance/cases/index.mjs");
-    const chosen = choose(cases, wanted, door);
+    const known = await import("../tests/conformance/cases/index.mjs");
+    const chosen = choose(known, wanted, group, door);
     const results = [];
     const onResult = (result) => {
       results.push(result);

@@ -38,8 +38,6 @@ export async function buildFuzzer() {
   const status = await run("cargo", args, {
     env: {
       RUSTC_WORKSPACE_WRAPPER: join(root, "scripts/fuzz/rustc_with_coverage.sh"),
-      // Quicker to compile, and quick enough.
-      CARGO_PROFILE_DEV_OPT_LEVEL: "1",
       CARGO_INCREMENTAL: "0",
     },
   });

@@ -146,13 +146,16 @@ async function nodeTests(tally, folder, env) {
   await nodeTestFiles(tally, folder, testFilesIn(folder), 1, env);
 }
 
-/** Like `nodeTests`, but files with a fake engine run two at a time, because they wait most of the time. */
+/**
+ * Like `nodeTests`. Files with the real engine run two at a time: each keeps about one core busy, in a worker or in SwiftShader. Those
+ * with a fake engine wait half of the time, so four run at once.
+ */
 async function browserTests(tally, folder, env) {
   const usesEngine = (file) => readFileSync(join(root, file), "utf8").includes("wasmIsBuilt");
   const files = testFilesIn(folder);
   const [real, fake] = [files.filter(usesEngine), files.filter((file) => !usesEngine(file))];
-  await nodeTestFiles(tally, `${folder}, fake engine`, fake, 2, env);
-  if (real.length > 0) await nodeTestFiles(tally, `${folder}, real engine`, real, 1, env);
+  await nodeTestFiles(tally, `${folder}, fake engine`, fake, 4, env);
+  if (real.length > 0) await nodeTestFiles(tally, `${folder}, real engine`, real, 2, env);
 }
 
 const testFilesIn = (folder) => filesIn(folder, ".test.mjs").map((name) => `${folder}/${name}`);
@@ -289,12 +292,18 @@ const TIERS = {
     await provideBrowser();
     const hooks = ["scripts/build.mjs", "--test-hooks"];
     await tally.check("package with hooks", process.execPath, hooks);
-    await ask("embedded model, in the page, on the GPU", ["--door", "page"]);
-    const onCpu = ["--door", "sw", "--device", "cpu"];
-    await ask("embedded model, through the service worker, on the CPU", onCpu);
+    // What the GPU does not decide (validation, routes, chats and responses as text) runs on the CPU in pages. Natively, all of it runs on
+    // the GPU.
+    const onGpu = ["--door", "page", "--group", "DEFGHIJLN"];
+    await ask("embedded model, in the page, on the GPU", onGpu);
+    const onCpu = ["--device", "cpu", "--door"];
+    const others = [...onCpu, "page", "--group", "ABCKM"];
+    await ask("embedded model, in the page, on the CPU", others);
+    await ask("embedded model, through the service worker, on the CPU", [...onCpu, "sw"]);
   },
   clients: async (tally) => {
     await buildServer(tally);
+    await provideBuild(tally);
     await nodeTests(tally, "tests/clients");
   },
   firefox: async (tally) => {

@@ -1,5 +1,5 @@
-//! inpage: OpenAI's `POST /v1/completions`, answered inside the web page by a quantized transformer on
-//! WebGPU. The same code runs natively, on a GPU or on the CPU.
+//! inpage: OpenAI's endpoints (completions, chat, responses, embeddings), answered inside the web page by a
+//! quantized transformer on WebGPU or the CPU. The same code runs natively, on a GPU or on the CPU.
 //!
 //! [`runtime`] turns options into a running engine, and [`api`] answers HTTP requests with it:
 //!
@@ -80,6 +80,8 @@ pub mod tensor_types;
 
 mod kernel;
 
+#[cfg(test)]
+mod generated;
 #[cfg(test)]
 mod typescript;
 

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use inpage::api::{Body, Handler, Request, Switches, SystemHost};
-use inpage::pictures::{Picture, PictureFormat};
+use inpage::pictures::{Filter, Picture, PictureFormat, PictureGeometry, PictureTexts};
 
 /// The system allocator, which tracks the bytes in use and their maximum.
 struct Counting;
@@ -65,16 +65,21 @@ static ALONE: Mutex<()> = Mutex::new(());
 #[test]
 fn long_narrow_pictures_use_memory_in_proportion_to_their_pixels() {
     let _alone = ALONE.lock().unwrap();
-    let tiles = PictureFormat::Tiles {
+    let tiles = PictureGeometry::Tiles {
         size: 512,
         longest_edge: 2048,
         rows: 64,
     };
-    let stretched = PictureFormat::Stretched {
+    let stretched = PictureGeometry::Stretched {
         size: 896,
         rows: 256,
     };
-    for format in [tiles, stretched] {
+    for (geometry, filter) in [(tiles, Filter::Lanczos), (stretched, Filter::Bilinear)] {
+        let format = PictureFormat {
+            texts: const { &PictureTexts::plain("<image>") },
+            filter,
+            geometry,
+        };
         for [width, height] in [[1, 32_767], [32_767, 1]] {
             let cost_bytes = format.cost([width, height]).unwrap().bytes as usize;
             let picture = Picture {

@@ -1,9 +1,9 @@
 //! What the TypeScript reference describes: what the package exports, and the types that those name.
 
-export * from "../www/src/api.js";
+export * from "../www/src/exports.js";
 export type * from "../www/src/generated/types.js";
 // Both have types of these names.
-export type { EngineInfo, ErrorObject } from "../www/src/api.js";
+export type { EngineInfo, ErrorObject, LoadOptions } from "../www/src/exports.js";
 export type { BodyTransport } from "../www/src/exchange/protocol.js";
 export type {
   EngineIsolation,
@@ -11,8 +11,8 @@ export type {
   ModelInfos,
   ModelStorage,
 } from "../www/src/exchange/engine_info.js";
-export type { Chat, ChatCompletions } from "../www/src/page/chat.js";
-export type { Completions } from "../www/src/page/completions.js";
-export type { Embeddings } from "../www/src/page/embeddings.js";
-export type { PlaceOptions } from "../www/src/page/interception.js";
-export type { Responses } from "../www/src/page/responses.js";
+export type { Chat, ChatCompletions } from "../www/src/api/chat.js";
+export type { Completions } from "../www/src/api/completions.js";
+export type { Embeddings } from "../www/src/api/embeddings.js";
+export type { PlaceOptions } from "../www/src/site/interception.js";
+export type { Responses } from "../www/src/api/responses.js";

@@ -16,6 +16,13 @@ import { root } from "../process.mjs";
 const USE = [
   ["README.md", "index"],
   "docs/guide.md",
+  "docs/loading.md",
+  "docs/devices.md",
+  "docs/serving.md",
+  "docs/several-models.md",
+  "docs/tools.md",
+  "docs/images.md",
+  "docs/node.md",
   "docs/clients.md",
   "docs/bundlers.md",
   "docs/deployment.md",

@@ -16,9 +16,19 @@ function write(target, name, content) {
 }
 
 /** The header of a GGUF file. The targets continue files with zeros. */
-function ggufHeader(path) {
-  const file = readFileSync(path);
+function ggufHeader(file) {
   return file.subarray(0, headerBytes(readHeader(file), readHeader(file).tensors));
+}
+
+/** The files in a tar archive. Headers and files fill blocks of 512 bytes. */
+function* archived(path) {
+  let rest = readFileSync(path);
+  while (rest[0] !== 0) {
+    const field = (from, to) => rest.toString("latin1", from, to).split("\0")[0];
+    const end = 512 + Number.parseInt(field(124, 136), 8);
+    yield [field(0, 100), rest.subarray(512, end)];
+    rest = rest.subarray(Math.ceil(end / 512) * 512);
+  }
 }
 
 /** The header of a safetensors file. */
@@ -30,7 +40,14 @@ function safetensorsHeader(path) {
 for (const folder of ["models", "embeddings", "pictures"]) {
   for (const name of list(parity(folder), ".gguf")) {
     const target = name.includes("mmproj") ? "projector" : "gguf";
-    write(target, name, ggufHeader(parity(folder, name)));
+    write(target, name, ggufHeader(readFileSync(parity(folder, name))));
+  }
+}
+for (const name of list(parity("pictures"), ".tar")) {
+  for (const [part, file] of archived(parity("pictures", name))) {
+    const model = name.replace(".tar", "");
+    if (part === "text.gguf") write("gguf", `${model}.gguf`, ggufHeader(file));
+    if (part === "tower.gguf") write("projector", `${model}.mmproj.gguf`, ggufHeader(file));
   }
 }
 

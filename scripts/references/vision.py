@@ -2,6 +2,7 @@
 them (NAME.gguf, NAME.mmproj.gguf), and what transformers computes in float32 from the weights of the files (NAME.json).
 NAME.folder.json describes the same model as a Hugging Face folder: its JSON files, and for each tensor of the checkpoint
 the file (0 or 1), the name and the form there, the number of interleaved heads, and the shape in the checkpoint.
+Most models are one archive (archive.py).
 
     VENV/bin/python scripts/references/vision.py [NAME ...]
 
@@ -31,6 +32,7 @@ from transformers import (  # noqa: E402
     SmolVLMImageProcessor,
 )
 
+import archive  # noqa: E402
 import metadata  # noqa: E402
 import names  # noqa: E402
 import tiny_tokenizer  # noqa: E402
@@ -354,6 +356,7 @@ def main(wanted):
     torch.set_num_threads(1)
     for name in wanted or MODELS:
         MODELS[name](name)
+        archive.pack(name)
 
 
 main(sys.argv[1:])

@@ -7,7 +7,8 @@ NAME.json has the `pictures` (their sizes; the pixels are those of pictures.py),
 a picture where one stands, as `[index]`), the `logits` after it, the tokens that are chosen greedily after it (`greedy`)
 and the logits after the last of these (`greedy_logits`). NAME.npy has the rows of the pictures, one after another, each
 row with the values for the first layers. NAME.folder.json describes the same model as a Hugging Face folder, as those of
-vision.py do; a tensor of the checkpoint may be several of the file, one after another or frame by frame. The same names give the same bytes. Pictures become pixels by Pillow and the
+vision.py do; a tensor of the checkpoint may be several of the file, one after another or frame by frame. Most models are one archive (archive.py).
+The same names give the same bytes. Pictures become pixels by Pillow and the
 slow processor.
 """
 
@@ -33,6 +34,7 @@ from transformers import (  # noqa: E402
     Qwen3VLForConditionalGeneration,
 )
 
+import archive  # noqa: E402
 import metadata  # noqa: E402
 import names  # noqa: E402
 import tiny_tokenizer  # noqa: E402
@@ -236,7 +238,7 @@ def qwen3vl():
         file.add_num_deepstack_layers(2)
 
     text_places = write_text(FOLDER / "qwen3vl.gguf", "qwen3vl", "qwen3vl", text, state, add)
-    file = writer(FOLDER / "mmproj-qwen3vl.gguf", "clip", "qwen3vl")
+    file = writer(FOLDER / "qwen3vl.mmproj.gguf", "clip", "qwen3vl")
     add_vision(file, "qwen3vl_merger", vision, text.hidden_size, 1e-6)
     file.add_vision_image_size(5 * vision.patch_size)
     file.add_vision_use_gelu(True)
@@ -294,7 +296,7 @@ def qwen2(name, model, config, projector, add_keys, rows, is_flat):
         file.add_rope_dimension_sections([*sections, 0])
 
     text_places = write_text(FOLDER / f"{name}.gguf", "qwen2vl", name, text, state, add)
-    file = writer(FOLDER / f"mmproj-{name}.gguf", "clip", name)
+    file = writer(FOLDER / f"{name}.mmproj.gguf", "clip", name)
     # The keys that the converter writes: bounds of pixels and the size of squares are not among them.
     file.add_type(gguf.GGUFType.MMPROJ)
     file.add_clip_has_vision_encoder(True)
@@ -446,6 +448,7 @@ def main():
     FOLDER.mkdir(exist_ok=True)
     for name in sys.argv[1:] or MODELS:
         MODELS[name]()
+        archive.pack(name)
 
 
 main()

@@ -7,6 +7,7 @@ import { delimiter, join } from "node:path";
 import { capture, root, run, say, which, Remediable } from "../process.mjs";
 import { readStamp, writeStamp } from "../stamp.mjs";
 import { installPackages, isDebian } from "./apt.mjs";
+import { keepArtifactsOfPatches } from "./shared_target.mjs";
 
 const TARGET = "wasm32-unknown-unknown";
 const DEBIAN_RUSTC = "/usr/bin/rustc";
@@ -56,7 +57,7 @@ async function provideRustc() {
   );
 }
 
-/** Checks that cargo and rustc are installed and new enough; returns the version. */
+/** Checks that cargo and rustc are installed and new enough, and prepares the target folder; returns the version. */
 export async function requireRust() {
   const version = await provideRustc();
   if (!version)
@@ -68,6 +69,7 @@ export async function requireRust() {
       which("rustup") ? "Update it:\n    rustup update stable" : INSTALL_RUST,
     );
   }
+  keepArtifactsOfPatches();
   return version;
 }
 

@@ -9,7 +9,7 @@
 //! | `routes/` | the table of routes; each route parses its body into a plan and renders the result |
 //! | `run/` | runs a plan: prompts that fit, candidates as pieces of text, ranking, deadline |
 //! | `plan` | what every route that generates text produces |
-//! | `fields/` | groups of request fields that routes share, validated one by one |
+//! | `fields/` | declarations of request fields; groups of them that routes share, validated one by one |
 //! | `endpoint` | what all routes share |
 //! | `models` | the registered models and their states |
 //! | `http/` | requests, responses, headers, authorization, URLs, server-sent events |
@@ -34,6 +34,8 @@ mod models;
 mod plan;
 mod progress;
 mod random_id;
+#[cfg(test)]
+mod reference;
 mod routes;
 mod run;
 mod switches;
@@ -63,6 +65,13 @@ pub(crate) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     routes::visit_types(visitor);
     visitor.visit::<error::ErrorBody<'static>>();
     visitor.visit::<switches::EngineSwitches>();
+}
+
+/// What TypeScript knows of the endpoint besides its types.
+#[cfg(test)]
+pub(crate) fn constants() -> Vec<crate::typescript::Constant> {
+    let [switches, profiles] = switches::constants();
+    vec![routes::constant(), switches, profiles]
 }
 
 /// The endpoint. Answers any number of requests at once.

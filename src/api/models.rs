@@ -111,7 +111,11 @@ pub(super) struct Texts {
 
 /// What a request wants of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
+#[cfg_attr(test, derive(ts_rs::TS, serde::Serialize))]
+#[cfg_attr(test, ts(rename = "Capability"))]
+#[cfg_attr(test, serde(rename_all = "lowercase"))]
+pub(super) enum Purpose {
+    #[cfg_attr(test, serde(rename = "completions"))]
     Text,
     Embeddings,
 }

@@ -4,6 +4,9 @@
 //!
 //! What kernels of all devices have in common is declared here, too: tensor types, formats of the KV cache and activations,
 //! each with the text of its WGSL.
+//!
+//! Activations are quantized to bytes per block of 32 columns, with a scale and sums for the minimums of types that
+//! have them. Integer dot products multiply four bytes per lane.
 
 /// The text of a file in `shaders/`, by its path without the extension.
 macro_rules! wgsl {
@@ -16,7 +19,6 @@ macro_rules! wgsl {
         ))
     };
 }
-
 pub mod activations;
 pub mod half;
 mod inputs;

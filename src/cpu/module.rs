@@ -5,7 +5,15 @@
 //!
 //! `scripts/build.mjs` compiles it, and refuses it if it has data, whose addresses would be the main module's. So its code
 //! neither panics nor allocates. It imports `env.memory`. The host sets `__stack_pointer` to the end of [`STACK_BYTES`] that
-//! the main module has allocated for this, aligned to 16 bytes, one for each thread. What products and attention know of it is in `kernel_module.rs`.
+//! the main module has allocated for this, aligned to 16 bytes, one for each thread.
+//!
+//! The kernels are compiled once more, into a module of their own (`www/src/worker/cpu_kernels.ts`), which imports the
+//! memory of the main module. A wasm module that contains an unsupported instruction is refused as a whole, so the main
+//! module has fixed-width SIMD only, and the kernel module has relaxed SIMD (250 kB, 34 kB compressed). It computes
+//! products and, where there are threads, attention. It is used only if it gives the same bits as the main module on
+//! small cases of every type. Its code neither panics nor allocates nor has data, because data would lie where the main
+//! module's is; the build checks that. A hash of the sources is part of each call: a module of another version computes
+//! nothing, and the main module's own kernels take over. What products and attention know of it is in `kernel_module.rs`.
 
 pub use crate::kernel_module::STACK_BYTES;
 #[cfg(target_feature = "simd128")]

@@ -1,5 +1,8 @@
 //! The GPU: requests an adapter and a device with what inpage needs, hands the device to burn, and
 //! classifies its failures.
+//!
+//! A buffer per tensor (`MemoryConfiguration::ExclusivePages`). WebGPU forbids a buffer to be read-only and writable in
+//! one dispatch, and kernels declare what they only read.
 
 use std::future::Future;
 use std::pin::Pin;

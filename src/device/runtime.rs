@@ -3,6 +3,13 @@
 //! The runtime's own constructor brings in cubecl's kernel compiler, which no kernel here needs. This one has a compiler
 //! that passes WGSL on and refuses everything else. So burn's tensor operations that need a kernel of their own fail on this
 //! device: use those of `ops`, [`super::upload`] and [`super::read`].
+//!
+//! Kernels of burn cannot run on the GPU. burn compiles its own kernels with cubecl, whose compiler was half of the
+//! wasm module. This file starts burn's runtime with a compiler that passes WGSL on and refuses everything
+//! else, `device/transfer.rs` creates and reads tensors without conversions, and `src/inventory` stands in for a crate
+//! whose constructors keep all of the compiler's IR linked. Clippy refuses the tensor operations of burn that need such
+//! kernels (`clippy.toml`), and the budget of code in `scripts/size.mjs` notices whatever else links the compiler
+//! again.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,9 @@
 //! The time by which the engine ends requests. Its callers implement it.
+//!
+//! The engine keeps the time. A reader that stalls polls nothing, so it cannot end its own request. Patience with it
+//! runs out only while others wait, and steps for the request restore it, so a slow reader costs others a multiple of
+//! its request's own work and not of its events. The candidates of a request share the places for unread events, but
+//! each keeps one: a candidate that is not read cannot block another.
 
 use std::future::Future;
 use std::pin::Pin;

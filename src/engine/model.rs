@@ -1,6 +1,10 @@
 //! The engine's contract with a model: token ids in, logits or chosen tokens out. The transformer
 //! implements [`CausalModel`], and so does a fake in the engine's tests. The engine uses nothing
 //! else of a model.
+//!
+//! Some models see a picture whole (`ModelLimits::whole_pictures`, Gemma 3): its rows attend to each other. Then
+//! neither a chunk of a prompt nor a cached prefix nor a prepared part ends inside a picture, and the model runs each
+//! picture as a step of its own, whose state says how far all rows see (`Segment::is_seen_whole`).
 
 pub use super::prompt::{Input, InputEmbeddings};
 

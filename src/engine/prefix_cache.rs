@@ -1,5 +1,9 @@
 //! The content of cached KV pages: a tree of whole pages, for prompts with the same beginning. The
 //! content of a page is known by its key ([`Prompt::page_keys`](super::prompt::Prompt)).
+//!
+//! The prefix cache is a tree of whole pages keyed by their exact content, without hashes. Pages that no sequence holds
+//! count as free; the least recently used are evicted first. Generated tokens are not cached: they were computed by
+//! other kernels than a prompt is, and would differ in the last bits.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

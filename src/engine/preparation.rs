@@ -3,6 +3,12 @@
 //!
 //! A preparation is fed in parts, each a request of its own for one token that nobody reads. So a request that arrives
 //! waits for one part at most, and the pages are those that the request itself would compute, bit for bit.
+//!
+//! The next turn is fed ahead (`api/run/next_turn.rs`). After a chat message the idle engine feeds what the
+//! next prompt begins with, in parts of 64 tokens that are requests of their own, so that a new request waits for one
+//! part at most. The pages are those of a prompt, bit for bit. It costs a prefill of each answer, a fraction of what
+//! generating it took, and it also covers what templates change in earlier messages: reasoning that they leave out,
+//! tokens at the ends of turns.
 
 use std::collections::VecDeque;
 

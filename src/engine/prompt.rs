@@ -1,5 +1,7 @@
 //! A prompt as a list of spans: token ids, or embeddings such as those of a picture. The engine
-//! counts positions and compares content keys; only the model reads the values of embeddings.
+//! counts positions and compares content keys; only the model reads the values of embeddings. The content key is part
+//! of the key of a cached page. Each position of embeddings has a number of its own beyond the vocabulary, so that
+//! penalties and DRY never match it.
 
 use std::borrow::Cow;
 use std::ops::Range;

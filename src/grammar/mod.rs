@@ -5,6 +5,11 @@
 //! `compiler` turns a source into a `Grammar`; `schema`, `lark` and `regex` reject in advance what
 //! llguidance would get wrong or take too long for, within a `budget`; `gbnf` translates to Lark; `output` reads what
 //! models write, and `calls` builds grammars of the tool calls that it reads; `matcher` follows one completion.
+//!
+//! Masks are computed while the device works. The model submits before its future first suspends, and the engine then
+//! computes the next mask. There is one `Compiler` per model (built on first use), one `Grammar` per request, one
+//! `Matcher` per candidate. llguidance cannot be interrupted in a page, so `grammar/budget.rs` refuses beforehand what
+//! would take too long, and `schema` and `lark` refuse what it gets wrong.
 
 mod budget;
 mod calls;

@@ -369,7 +369,7 @@ fn a_model_that_exceeds_its_memory_budget_is_refused_with_what_fits() {
         (
             need.total_bytes - 1,
             need.total_bytes,
-            "load.memoryBudgetBytes allows",
+            "memoryBudgetBytes allows",
         ),
     ] {
         let refused = check_budget(&gguf, budget(allowed), Some(device_bytes));

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::config::vision::{ARCHITECTURE, VisionConfig};
 use super::inspect::{TensorTypeReport, tensor_types};
-use crate::pictures::PictureFormat;
+use super::vision::{self, ARCHITECTURE, VisionConfig};
+use crate::pictures::PictureGeometry;
 use crate::weights::Gguf;
 
 /// What a header says about a vision tower and its projector. What this build does not support is `None`.
@@ -80,8 +80,8 @@ pub fn is_tower(gguf: &Gguf) -> bool {
 /// Reports on the header of a vision tower.
 pub fn inspect_tower(gguf: &Gguf) -> InspectedTower {
     let text = |key: &str| gguf.metadata.str(key).ok().flatten().map(str::to_owned);
-    let config = VisionConfig::read(&gguf.metadata).ok();
-    let kind = config.as_ref().map(|config| config.kind.clone());
+    let config = vision::read_config(&gguf.metadata).ok();
+    let kind = config.as_ref().map(|config| config.kind.to_owned());
     InspectedTower {
         name: text("general.name"),
         kind: kind.or_else(|| text("clip.projector_type")),
@@ -93,32 +93,25 @@ pub fn inspect_tower(gguf: &Gguf) -> InspectedTower {
 }
 
 fn sizes(config: &VisionConfig) -> TowerSizes {
-    let format = config.format();
     TowerSizes {
         embedding_length: config.projection_dim,
-        placeholder: format.placeholder(),
+        placeholder: config.tower.texts.placeholder,
         layers: config.layers.layers.len(),
         dim: config.layers.dim,
         ffn_dim: config.layers.ffn_dim,
         heads: config.layers.heads,
         patch_pixels: config.patch_size,
-        pictures: picture_sizes(format),
+        pictures: picture_sizes(config.squares.geometry),
     }
 }
 
-fn picture_sizes(format: PictureFormat) -> PictureSizes {
-    let (kind, side_pixels, longest_edge_pixels) = match format {
-        PictureFormat::Stretched { size, .. } => ("square", size, None),
-        PictureFormat::Tiles {
-            size, longest_edge, ..
-        } => ("tiles", size, Some(longest_edge)),
-        PictureFormat::Grid(sizes) => ("any", sizes.side, None),
-    };
-    let [min_tokens, max_tokens] = format.tokens();
+fn picture_sizes(geometry: PictureGeometry) -> PictureSizes {
+    let summary = geometry.summary();
+    let [min_tokens, max_tokens] = summary.rows;
     PictureSizes {
-        kind,
-        side_pixels,
-        longest_edge_pixels,
+        kind: summary.kind,
+        side_pixels: summary.side_pixels,
+        longest_edge_pixels: summary.longest_edge_pixels,
         min_tokens,
         max_tokens,
     }
@@ -157,7 +150,7 @@ mod tests {
             tiles.max_tokens * (columns + 1),
             tiles.min_tokens * (columns * columns + 1)
         );
-        let any = pictures("mmproj-qwen3vl.gguf");
+        let any = pictures("qwen3vl.mmproj.gguf");
         assert_eq!(any.kind, "any");
         assert!(any.min_tokens < any.max_tokens && any.max_tokens <= 1024);
         assert!(!is_tower(&header("gemma3.gguf")));

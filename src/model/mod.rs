@@ -7,12 +7,13 @@
 //! |---|---|
 //! | `config` | hyperparameters; typed access to GGUF metadata and `config.json` |
 //! | `architectures` | one file per architecture: what differs from a Llama |
+//! | `vision` | one file per family of models that take pictures: its towers, pictures and folders |
 //! | `hugging_face` | a Hugging Face folder as the GGUF file that a converter would make of it |
 //! | `layers` | burn modules over `ops` |
 //! | `load_options`, `kv_reservation`, `load`, `checkpoint` | from a file to a decoder on a device |
 //! | `lora` | adapters beside the decoder's matrices |
 //! | `steps`, `slots`, `pace` | steps of the device and their captured graphs |
-//! | `vision`, `features` | runs a vision tower; the rows it has made |
+//! | `patch_grid`, `picture_rows`, `features` | runs a vision tower; the rows it has made |
 //! | `transformer` | the model that the engine runs: sequences in pages, cut into steps |
 //! | `inspect`, `inspect_tower`, `refusal` | a report on a header; why the model does not load |
 //! | `sampling_defaults` | the sampling that a header recommends |
@@ -31,6 +32,7 @@ mod load_options;
 mod lora;
 mod pace;
 mod patch_grid;
+mod picture_rows;
 mod refusal;
 mod sampling_defaults;
 mod slots;
@@ -52,7 +54,8 @@ pub use load::matrix_types;
 pub(crate) use load::{Plan, TowerPlan, load_weights, outline, plan};
 pub use load_options::LoadOptions;
 pub use lora::Adapter;
+pub use picture_rows::Vision;
 pub use refusal::{check_budget, refusal, tower_refusal};
 pub use sampling_defaults::sampling_defaults;
 pub use transformer::Transformer;
-pub use vision::Vision;
+pub use vision::names as vision_family_names;

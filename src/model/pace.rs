@@ -1,4 +1,13 @@
 //! How many steps are worth running on the device before their tokens are read.
+//!
+//! Tokens stay on the GPU. `argmax` writes the token id and position of the next step for a greedy sequence; the
+//! kernels of `ops/sample` do so for a batch with any sampling parameters. Four whole steps are one submit. The engine
+//! requests several steps at once (1, 2, 4, ... 16, bounded by the time of a read or 50 ms) and reads
+//! their ids together. Tokens after a stop are discarded by lowering the sequence's length. The host owns each sampler
+//! (`sample::Sampler`, which is the specification and the kernels' twin); the device keeps copies and updates stale
+//! ones. The host samples where more than five best tokens are requested, where the sampling kernels do not validate,
+//! and where barriers are expensive. A mask, of a constraint or of rules such as `min_tokens`
+//! (`engine/token_rules.rs`), is uploaded as a bitset.
 
 /// Readers wait at most this long for tokens that are already chosen.
 const RUN_AHEAD_MS: f64 = 50.0;

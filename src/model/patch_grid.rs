@@ -1,5 +1,9 @@
 //! The patches of a picture of any size, in the order of towers that merge squares of patches: window by window from the
 //! top left, within a window square by square, and within a square patch by patch.
+//!
+//! A window of a picture is a sequence. Towers that attend within windows compute patches window by window. Their
+//! layers use one of two step states over the same keys and values: of a single sequence, or of a sequence per window,
+//! which may begin within a page (`ops/whole_attention.rs`). Rows get the order of the picture when they are read.
 
 use std::ops::Range;
 

@@ -43,7 +43,7 @@ pub fn tower_refusal(
 pub fn check_budget(gguf: &Gguf, options: LoadOptions, device_bytes: Option<u64>) -> Result<()> {
     let budget = options.memory_budget_bytes;
     let limits = [
-        budget.map(|bytes| (bytes, "load.memoryBudgetBytes allows")),
+        budget.map(|bytes| (bytes, "memoryBudgetBytes allows")),
         device_bytes.map(|bytes| (bytes, "the CPU device can address")),
     ];
     let Some((budget_bytes, who_allows)) = limits.into_iter().flatten().min() else {

@@ -1,5 +1,10 @@
 //! Sorts pairs of a token and an expert into tiles of one expert each, so that kernels for many tokens read
 //! an expert's weights once per tile. The result of a pair does not depend on its tile.
+//!
+//! Experts stay where the file has them: one matrix per tensor, the rows of an expert below those of the previous one.
+//! Few tokens take four dispatches over a grid of rows and (token, expert) pairs. Many tokens are sorted by expert into
+//! tiles of 16 pairs, whose weights are unpacked once. The result of a pair does not depend on its tile. Unused tiles
+//! of the worst case return at once.
 
 use burn::backend::flex::FlexTensor;
 use burn::{

@@ -2,6 +2,10 @@
 //! kernel, the launch on the GPU and the CPU twin. Layers are the concern of `model`.
 //!
 //! A file uses only files of the groups above its own and of its own.
+//!
+//! burn is the tensor runtime, the hot ops are our own WGSL. Layers are `#[derive(Module)]` structs. An op is a
+//! function over burn tensors that dispatches to a launch on the GPU or to its twin on the CPU. `op!` (`ops/op.rs`)
+//! generates the dispatch from one declaration in the op's file.
 
 // What ops are made of.
 mod in_place;

@@ -1,6 +1,9 @@
 //! Rotary position embedding of Q and K (Su et al. 2021, <https://arxiv.org/abs/2104.09864>) and the write
 //! of K and V to the KV cache in one pass. Models may first normalize each head of Q and K (Henry et al.
 //! 2020, <https://arxiv.org/abs/2010.04245>).
+//!
+//! Positions rotate by integers. Frequencies are 2^-32 turns per position in a u32, whose product with the position
+//! drops whole turns by overflow. A product of floats would be off by 0.001 radians at 32,768 tokens.
 
 use burn::backend::flex::FlexTensor;
 use burn::{

@@ -1,5 +1,8 @@
 //! Log-probabilities of given tokens and of the best tokens, for each row of logits. The result is a few
 //! words per row, which are cheap to read back.
+//!
+//! Prompts are scored on the device, a few positions at a time. A number and a short list per token are read back,
+//! never a row of logits.
 
 use burn::backend::flex::FlexTensor;
 use burn::{

@@ -1,5 +1,11 @@
 //! Grouped-query attention without a causal mask (Vaswani et al. 2017; Devlin et al. 2018,
 //! <https://arxiv.org/abs/1810.04805>): the tokens of a sequence attend to each other. For encoders.
+//!
+//! An encoder is a decoder without a mask (`ModelConfig::is_causal`). Its step holds whole texts, the kernels and the
+//! loader are the same, and K and V of one layer at a time are kept in pages of f32. Steps are not captured: texts have
+//! any length, and there is one step per batch. They are padded to at least 16 rows, so that a short text runs the same
+//! kernels alone and beside others; a token adds the others in the order of their positions, whatever tile or page they
+//! are on.
 
 use burn::backend::flex::FlexTensor;
 use burn::{

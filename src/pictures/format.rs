@@ -1,33 +1,179 @@
-//! How a family of models takes pictures: the text that stands for one in a prompt, and the text and the pixels that it
-//! becomes.
+//! What a model wants of a picture, as data that its family fills in: the text that stands for a picture in a prompt, the
+//! sizes that its pixels get, and the text and the pixels that it becomes.
 
 use super::bounds::check_size;
-use super::{Filter, Grid, GridSizes, Picture, Tiles};
+use super::{Filter, Grid, GridSizes, Picture, tiles};
 
 /// A picture of this width and a height of 1 is as narrow as any that matters.
 const MAX_ASPECT: usize = 1 << 20;
 
 /// What a model wants of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PictureFormat {
-    /// SmolVLM and Idefics 3: squares, and the whole picture in the same size.
+pub struct PictureFormat {
+    /// Tokens and text of its family.
+    pub texts: &'static PictureTexts,
+    /// How the family's processor resizes pictures.
+    pub filter: Filter,
+    /// The sizes that pictures get.
+    pub geometry: PictureGeometry,
+}
+
+/// Tokens and text of prompts with pictures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PictureTexts {
+    /// The special token that stands for a picture in a prompt. Chat templates of the family write it.
+    pub placeholder: &'static str,
+    /// The special token that stands for a row of pixels. Prompts with it are counted and displayed; its embedding is
+    /// not used.
+    pub row_token: &'static str,
+    /// Before each tile; `{row}` and `{column}` count from 1.
+    pub before_tile: &'static str,
+    /// After the last tile of each row of tiles.
+    pub after_tile_row: &'static str,
+    /// After all tiles.
+    pub after_tiles: &'static str,
+    /// Before the whole picture.
+    pub before_whole: &'static str,
+    /// After the whole picture, which is last.
+    pub after_whole: &'static str,
+}
+
+impl PictureTexts {
+    /// No text around pixels, and one token for pictures and rows.
+    pub const fn plain(token: &'static str) -> PictureTexts {
+        PictureTexts {
+            placeholder: token,
+            row_token: token,
+            before_tile: "",
+            after_tile_row: "",
+            after_tiles: "",
+            before_whole: "",
+            after_whole: "",
+        }
+    }
+}
+
+/// The sizes that the pixels of a picture get. A row is a row of the text model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PictureGeometry {
+    /// Large pictures are cut into squares; the whole picture follows in the same size.
     Tiles {
         /// Width and height of a square, in pixels.
         size: usize,
         /// The longest side that a picture is resized to before it is cut, in pixels.
         longest_edge: usize,
-        /// Rows of the text model that a square becomes.
+        /// Rows that a square becomes.
         rows: usize,
     },
-    /// Gemma 3: the picture in one size, whatever its shape.
+    /// The picture in one size, whatever its shape.
     Stretched {
         /// Width and height, in pixels.
         size: usize,
-        /// Rows of the text model that a picture becomes.
+        /// Rows that a picture becomes.
         rows: usize,
     },
-    /// Qwen3-VL: the whole picture in a size near its own, a row per square of pixels.
+    /// The whole picture in a size near its own, a row per square of pixels.
     Grid(GridSizes),
+}
+
+/// How a picture of some size is resized and cut.
+#[derive(Debug, PartialEq)]
+pub(super) struct Layout {
+    /// The sizes that it gets one after the other before it is cut, if it may be cut.
+    steps: Option<[[usize; 2]; 2]>,
+    /// The tiles that it is cut into, if it is cut.
+    pub(super) grid: Option<Grid>,
+    /// The size of the whole picture, and of each tile.
+    size: [usize; 2],
+    /// Rows that the whole picture becomes, and each tile.
+    rows: usize,
+}
+
+/// The sizes of a geometry, for reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GeometrySummary {
+    /// `square`, `tiles` or `any`.
+    pub kind: &'static str,
+    /// Width and height of a square, in pixels; of `any`, what both sides are multiples of.
+    pub side_pixels: usize,
+    /// The longest side that a picture is resized to before it is cut.
+    pub longest_edge_pixels: Option<usize>,
+    /// Fewest and most rows that a picture becomes.
+    pub rows: [usize; 2],
+}
+
+impl PictureGeometry {
+    /// What becomes of a picture of this size.
+    pub(super) fn layout(self, own: [usize; 2]) -> Layout {
+        match self {
+            PictureGeometry::Tiles {
+                size,
+                longest_edge,
+                rows,
+            } => {
+                let steps = tiles::steps(own, size, longest_edge);
+                Layout {
+                    steps: Some(steps),
+                    grid: Grid::of(steps[1], size),
+                    size: [size, size],
+                    rows,
+                }
+            }
+            PictureGeometry::Stretched { size, rows } => Layout {
+                steps: None,
+                grid: None,
+                size: [size, size],
+                rows,
+            },
+            PictureGeometry::Grid(sizes) => {
+                let size = sizes.size_of(own[0], own[1]);
+                Layout {
+                    steps: None,
+                    grid: None,
+                    size,
+                    rows: sizes.rows(size),
+                }
+            }
+        }
+    }
+
+    /// Its sizes, and the numbers of rows.
+    pub fn summary(self) -> GeometrySummary {
+        let (kind, side_pixels, longest_edge_pixels, rows) = match self {
+            PictureGeometry::Tiles {
+                size, longest_edge, ..
+            } => {
+                let rows = |own| self.layout(own).all_rows();
+                let rows = [[MAX_ASPECT, 1], [MAX_ASPECT, MAX_ASPECT]].map(rows);
+                ("tiles", size, Some(longest_edge), rows)
+            }
+            PictureGeometry::Stretched { size, rows } => ("square", size, None, [rows, rows]),
+            PictureGeometry::Grid(sizes) => {
+                let square = sizes.side.pow(2);
+                let most = (sizes.max_pixels / square).max(1);
+                let least = sizes.min_pixels.div_ceil(square).clamp(1, most);
+                ("any", sizes.side, None, [least, most])
+            }
+        };
+        GeometrySummary {
+            kind,
+            side_pixels,
+            longest_edge_pixels,
+            rows,
+        }
+    }
+}
+
+impl Layout {
+    /// Tiles and the whole picture.
+    pub(super) fn parts(&self) -> usize {
+        1 + self.grid.map_or(0, |grid| grid.rows * grid.columns)
+    }
+
+    /// Rows of all parts.
+    fn all_rows(&self) -> usize {
+        self.parts().saturating_mul(self.rows)
+    }
 }
 
 /// What the parts of a picture take.
@@ -49,130 +195,78 @@ pub enum Part {
 }
 
 impl PictureFormat {
-    /// The text that stands for a picture in a prompt: a special token, which chat templates of the family write.
+    /// [`PictureTexts::placeholder`].
     pub fn placeholder(self) -> &'static str {
-        match self {
-            PictureFormat::Tiles { .. } => "<image>",
-            PictureFormat::Stretched { .. } => "<start_of_image>",
-            PictureFormat::Grid(_) => "<|image_pad|>",
-        }
+        self.texts.placeholder
     }
 
-    /// The special token that stands for a row of pixels. Prompts with it are counted and displayed; its embedding is
-    /// not used.
+    /// [`PictureTexts::row_token`].
     pub fn row_token(self) -> &'static str {
-        match self {
-            PictureFormat::Tiles { .. } => "<image>",
-            PictureFormat::Stretched { .. } => "<image_soft_token>",
-            PictureFormat::Grid(_) => "<|image_pad|>",
-        }
-    }
-
-    /// Fewest and most rows of the text model that a picture becomes.
-    pub fn tokens(self) -> [usize; 2] {
-        match self {
-            PictureFormat::Tiles {
-                size,
-                longest_edge,
-                rows,
-            } => {
-                let count = |height| Tiles::count([MAX_ASPECT, height], size, longest_edge);
-                [count(1) * rows, count(MAX_ASPECT) * rows]
-            }
-            PictureFormat::Stretched { rows, .. } => [rows, rows],
-            PictureFormat::Grid(sizes) => {
-                let square = sizes.side.pow(2);
-                let most = (sizes.max_pixels / square).max(1);
-                [sizes.min_pixels.div_ceil(square).clamp(1, most), most]
-            }
-        }
+        self.texts.row_token
     }
 
     /// What a picture of this size will take. The error says why no such picture is resized: its own size, its shape, or a
     /// size that it would get.
     pub fn cost(self, own: [usize; 2]) -> Result<Cost, String> {
         check_size(own)?;
-        let bytes = |pixels: [usize; 2]| {
-            let checked = check_size(pixels).map(|()| 3 * pixels[0] as u64 * pixels[1] as u64);
-            checked.map_err(|reason| format!("for this model it would be enlarged: {reason}"))
-        };
-        Ok(match self {
-            PictureFormat::Tiles {
-                size,
-                longest_edge,
-                rows,
-            } => {
-                for size in Tiles::sizes(own, size, longest_edge) {
-                    bytes(size)?;
-                }
-                let tiles = Tiles::count(own, size, longest_edge);
-                Cost {
-                    rows: tiles.saturating_mul(rows),
-                    bytes: (tiles as u64).saturating_mul(bytes([size, size])?),
-                }
-            }
-            PictureFormat::Stretched { size, rows } => Cost {
-                rows,
-                bytes: bytes([size, size])?,
-            },
-            PictureFormat::Grid(sizes) => {
-                sizes.check_shape(own)?;
-                let size = sizes.size_of(own[0], own[1]);
-                Cost {
-                    rows: sizes.rows(size),
-                    bytes: bytes(size)?,
-                }
-            }
+        if let PictureGeometry::Grid(sizes) = self.geometry {
+            sizes.check_shape(own)?;
+        }
+        let layout = self.geometry.layout(own);
+        for size in layout.steps.iter().flatten().chain([&layout.size]) {
+            check_size(*size)
+                .map_err(|reason| format!("for this model it would be enlarged: {reason}"))?;
+        }
+        let bytes = 3 * layout.size[0] as u64 * layout.size[1] as u64;
+        Ok(Cost {
+            rows: layout.all_rows(),
+            bytes: (layout.parts() as u64).saturating_mul(bytes),
         })
     }
 
     /// What replaces the placeholder.
     pub fn parts(self, picture: &Picture) -> Vec<Part> {
-        match self {
-            PictureFormat::Tiles {
-                size,
-                longest_edge,
-                rows,
-            } => tiles(Tiles::of(picture, size, longest_edge), rows),
-            PictureFormat::Stretched { size, rows } => stretched(picture, size, rows),
-            PictureFormat::Grid(sizes) => {
-                let picture = sizes.fit(picture);
-                let rows = sizes.rows([picture.width, picture.height]);
-                vec![Part::Pixels(picture, rows)]
+        let layout = self.geometry.layout([picture.width, picture.height]);
+        let resized = |picture: &Picture, [width, height]: [usize; 2]| {
+            picture.resized(width, height, self.filter)
+        };
+        let cut = layout
+            .steps
+            .map(|[first, last]| resized(&resized(picture, first), last));
+        let picture = cut.as_ref().unwrap_or(picture);
+        let [width, height] = layout.size;
+        let mut parts = Vec::with_capacity(2 * layout.parts() + 1);
+        let mut text = String::new();
+        let mut add = |text: &mut String, pixels| {
+            if !text.is_empty() {
+                parts.push(Part::Text(std::mem::take(text)));
             }
+            if let Some(pixels) = pixels {
+                parts.push(Part::Pixels(pixels, layout.rows));
+            }
+        };
+        if let Some(Grid { rows, columns }) = layout.grid {
+            for row in 0..rows {
+                for column in 0..columns {
+                    let tile = picture.crop(column * width, row * height, width, height);
+                    text.push_str(&self.texts.of_tile(row + 1, column + 1));
+                    add(&mut text, Some(tile));
+                }
+                text.push_str(self.texts.after_tile_row);
+            }
+            text.push_str(self.texts.after_tiles);
         }
+        text.push_str(self.texts.before_whole);
+        add(&mut text, Some(resized(picture, layout.size)));
+        text.push_str(self.texts.after_whole);
+        add(&mut text, None);
+        parts
     }
 }
 
-fn stretched(picture: &Picture, size: usize, rows: usize) -> Vec<Part> {
-    let pixels = picture.resized(size, size, Filter::Bilinear);
-    vec![
-        Part::Text("\n\n<start_of_image>".to_owned()),
-        Part::Pixels(pixels, rows),
-        Part::Text("<end_of_image>\n\n".to_owned()),
-    ]
-}
-
-fn tiles(cut: Tiles, rows: usize) -> Vec<Part> {
-    const AROUND: &str = "<fake_token_around_image>";
-    let mut parts = Vec::new();
-    let mut text = String::new();
-    if let Some(grid) = cut.grid {
-        for (index, tile) in cut.tiles.into_iter().enumerate() {
-            let Grid { columns, .. } = grid;
-            let (row, column) = (index / columns + 1, index % columns + 1);
-            text.push_str(&format!("{AROUND}<row_{row}_col_{column}>"));
-            parts.push(Part::Text(std::mem::take(&mut text)));
-            parts.push(Part::Pixels(tile, rows));
-            if column == columns {
-                text.push('\n');
-            }
-        }
-        text.push('\n');
+impl PictureTexts {
+    fn of_tile(&self, row: usize, column: usize) -> String {
+        let text = self.before_tile.replace("{row}", &row.to_string());
+        text.replace("{column}", &column.to_string())
     }
-    text.push_str(&format!("{AROUND}<global-img>"));
-    parts.push(Part::Text(text));
-    parts.push(Part::Pixels(cut.whole, rows));
-    parts.push(Part::Text(AROUND.to_owned()));
-    parts
 }

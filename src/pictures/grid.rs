@@ -1,8 +1,6 @@
 //! Pictures of any size for towers that take any: resized to a multiple of a square, between a least and a largest
 //! number of pixels, as the image processor of Qwen2-VL does it.
 
-use super::{Filter, Picture};
-
 /// The longer side of a picture has at most as many times the length of the shorter one.
 const MAX_ASPECT_RATIO: usize = 200;
 
@@ -18,12 +16,6 @@ pub struct GridSizes {
 }
 
 impl GridSizes {
-    /// The picture in a size that the tower takes, close to its own aspect ratio.
-    pub fn fit(self, picture: &Picture) -> Picture {
-        let [width, height] = self.size_of(picture.width, picture.height);
-        picture.resized(width, height, Filter::Bicubic)
-    }
-
     /// Rows of the text model that a picture of such a size becomes.
     pub fn rows(self, [width, height]: [usize; 2]) -> usize {
         (width / self.side) * (height / self.side)
@@ -40,7 +32,7 @@ impl GridSizes {
         }
     }
 
-    /// The size that a picture of this size gets.
+    /// The size that a picture of this size gets: one that the tower takes, close to its own aspect ratio.
     pub(super) fn size_of(self, width: usize, height: usize) -> [usize; 2] {
         let side = self.side as f64;
         let own = [width, height].map(|pixels| pixels as f64);

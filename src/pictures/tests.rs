@@ -91,28 +91,110 @@ fn resized_pictures_are_those_of_pillow() {
     }
 }
 
+/// The texts of Idefics 3.
+const TILES: PictureTexts = PictureTexts {
+    before_tile: "<fake_token_around_image><row_{row}_col_{column}>",
+    after_tile_row: "\n",
+    after_tiles: "\n",
+    before_whole: "<fake_token_around_image><global-img>",
+    after_whole: "<fake_token_around_image>",
+    ..PictureTexts::plain("<image>")
+};
+
+const AROUND: PictureTexts = PictureTexts {
+    before_whole: "before",
+    after_whole: "after",
+    ..PLAIN
+};
+const PLAIN: PictureTexts = PictureTexts::plain("<image>");
+
+fn tiles(size: usize, longest_edge: usize, rows: usize) -> PictureFormat {
+    PictureFormat {
+        texts: &TILES,
+        filter: Filter::Lanczos,
+        geometry: PictureGeometry::Tiles {
+            size,
+            longest_edge,
+            rows,
+        },
+    }
+}
+
+fn stretched(size: usize, rows: usize) -> PictureFormat {
+    PictureFormat {
+        texts: &AROUND,
+        filter: Filter::Bilinear,
+        geometry: PictureGeometry::Stretched { size, rows },
+    }
+}
+
+fn grid(side: usize, [min_pixels, max_pixels]: [usize; 2]) -> PictureFormat {
+    PictureFormat {
+        texts: &PLAIN,
+        filter: Filter::Bicubic,
+        geometry: PictureGeometry::Grid(GridSizes {
+            side,
+            min_pixels,
+            max_pixels,
+        }),
+    }
+}
+
 #[test]
 fn tiles_are_those_of_the_processor() {
     for cut in references().tiles {
         let from = cut.from;
-        let found = Tiles::of(&picture(from), cut.size, cut.longest);
+        let format = tiles(cut.size, cut.longest, 1);
         let grid = (cut.rows > 0).then_some(Grid {
             rows: cut.rows,
             columns: cut.columns,
         });
-        assert_eq!(found.grid, grid, "{from:?}");
-        let all = found.tiles.iter().chain([&found.whole]);
-        let hashes: Vec<String> = all.map(|tile| fnv1a(&tile.rgb)).collect();
-        assert_eq!(hashes, cut.hashes, "{from:?}");
-        let count = Tiles::count(from, cut.size, cut.longest);
-        assert_eq!(count, cut.hashes.len());
+        let layout = format.geometry.layout(from);
+        assert_eq!(layout.grid, grid, "{from:?}");
+        assert_eq!(layout.parts(), cut.hashes.len());
+        let parts = format.parts(&picture(from)).into_iter();
+        let hashes = parts.filter_map(|part| match part {
+            Part::Pixels(pixels, _) => Some(fnv1a(&pixels.rgb)),
+            Part::Text(_) => None,
+        });
+        assert_eq!(hashes.collect::<Vec<_>>(), cut.hashes, "{from:?}");
     }
+}
+
+#[test]
+fn tiles_have_text_around_them() {
+    let text = |size| {
+        let parts = tiles(8, 16, 1).parts(&picture(size)).into_iter();
+        let text = parts.map(|part| match part {
+            Part::Text(text) => text.replace("<fake_token_around_image>", "|"),
+            Part::Pixels(..) => ".".to_owned(),
+        });
+        text.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        text([40, 40]),
+        [
+            "|<row_1_col_1>",
+            ".",
+            "|<row_1_col_2>",
+            ".",
+            "\n|<row_2_col_1>",
+            ".",
+            "|<row_2_col_2>",
+            ".",
+            "\n\n|<global-img>",
+            ".",
+            "|"
+        ]
+    );
+    // The longer side is that of a square.
+    assert_eq!(tiles(8, 8, 1).parts(&picture([8, 8])).len(), 3);
 }
 
 #[test]
 fn stretched_pictures_are_those_of_the_processor() {
     for Stretched { from, size, hash } in references().stretched {
-        let parts = PictureFormat::Stretched { size, rows: 7 }.parts(&picture(from));
+        let parts = stretched(size, 7).parts(&picture(from));
         let [
             Part::Text(before),
             Part::Pixels(pixels, 7),
@@ -121,10 +203,7 @@ fn stretched_pictures_are_those_of_the_processor() {
         else {
             panic!("{parts:?}");
         };
-        assert_eq!(
-            (&**before, &**after),
-            ("\n\n<start_of_image>", "<end_of_image>\n\n")
-        );
+        assert_eq!((&**before, &**after), ("before", "after"));
         assert_eq!((pixels.width, pixels.height), (size, size));
         assert_eq!(fnv1a(&pixels.rgb), hash, "{from:?}");
     }
@@ -133,39 +212,29 @@ fn stretched_pictures_are_those_of_the_processor() {
 #[test]
 fn grids_are_those_of_the_processor() {
     for fitted in references().grids {
-        let sizes = GridSizes {
-            side: fitted.side,
-            min_pixels: fitted.pixels[0],
-            max_pixels: fitted.pixels[1],
+        let parts = grid(fitted.side, fitted.pixels).parts(&picture(fitted.from));
+        let [Part::Pixels(found, rows)] = &parts[..] else {
+            panic!("{} parts", parts.len());
         };
-        let found = sizes.fit(&picture(fitted.from));
-        let size = [found.width, found.height];
-        assert_eq!(size, fitted.to, "{:?}", fitted.from);
+        assert_eq!([found.width, found.height], fitted.to, "{:?}", fitted.from);
         assert_eq!(fnv1a(&found.rgb), fitted.hash, "{:?}", fitted.from);
         let squares = fitted.to.map(|pixels| pixels / fitted.side);
-        assert_eq!(sizes.rows(size), squares[0] * squares[1]);
+        assert_eq!(*rows, squares[0] * squares[1]);
     }
 }
 
-fn families() -> [PictureFormat; 3] {
-    let tiles = PictureFormat::Tiles {
-        size: 64,
-        longest_edge: 256,
-        rows: 3,
-    };
-    let sizes = GridSizes {
-        side: 32,
-        min_pixels: 1 << 14,
-        max_pixels: 1 << 17,
-    };
-    let stretched = PictureFormat::Stretched { size: 96, rows: 7 };
-    [tiles, stretched, PictureFormat::Grid(sizes)]
+fn formats() -> [PictureFormat; 3] {
+    [
+        tiles(64, 256, 3),
+        stretched(96, 7),
+        grid(32, [1 << 14, 1 << 17]),
+    ]
 }
 
 #[test]
 fn costs_are_those_of_the_parts() {
     let sizes = [[1, 1], [1, 150], [200, 1], [37, 23], [512, 400], [90, 700]];
-    for format in families() {
+    for format in formats() {
         for size in sizes {
             let mut found = Cost::default();
             for part in format.parts(&picture(size)) {
@@ -182,7 +251,7 @@ fn costs_are_those_of_the_parts() {
 #[test]
 fn sizes_beyond_the_bounds_are_refused() {
     const MOST: usize = usize::MAX;
-    for format in families() {
+    for format in formats() {
         for [width, height] in [
             [1, 8_000_000],
             [60_000_000, 1],
@@ -196,22 +265,16 @@ fn sizes_beyond_the_bounds_are_refused() {
         assert!(format.cost([8192, 8192]).is_ok());
         assert!(format.cost([164, 32_767]).is_ok());
     }
-    let [tiles, stretched, grid] = families();
-    assert!(grid.cost([1, 200]).is_ok());
-    let message = grid.cost([201, 1]).unwrap_err();
+    let [cut, whole, any] = formats();
+    assert!(any.cost([1, 200]).is_ok());
+    let message = any.cost([201, 1]).unwrap_err();
     assert!(message.contains("200 times"), "{message}");
-    assert!(tiles.cost([1, 32_767]).is_ok() && stretched.cost([32_767, 1]).is_ok());
+    assert!(cut.cost([1, 32_767]).is_ok() && whole.cost([32_767, 1]).is_ok());
     // Sizes of a model's file, not of a picture's.
     for size in [8193, 40_000, 1 << 30] {
-        let stretched = PictureFormat::Stretched { size, rows: 1 };
-        let message = stretched.cost([8, 8]).unwrap_err();
+        let message = stretched(size, 1).cost([8, 8]).unwrap_err();
         assert!(message.contains("for this model"), "{message}");
-        let tiles = PictureFormat::Tiles {
-            size,
-            longest_edge: 64,
-            rows: 1,
-        };
-        assert!(tiles.cost([8, 8]).is_err());
+        assert!(tiles(size, 64, 1).cost([8, 8]).is_err());
     }
 }
 

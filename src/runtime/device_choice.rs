@@ -1,4 +1,7 @@
 //! Which device a load uses: the one that was asked for, or the best that there is.
+//!
+//! `auto` takes the CPU instead of a software adapter: with the embedded model in Chromium the software adapter decodes
+//! 108 to 150 tokens/s and the CPU device 613. A GPU whose kernels fail the self-test is replaced in the same load.
 
 use serde::{Deserialize, Serialize};
 

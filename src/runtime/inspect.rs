@@ -1,4 +1,9 @@
 //! Inspects a model without a device: reads headers as `open` does, and plans as `start` does.
+//!
+//! Inspection uses the loader. `npx inpage inspect` runs the same wasm module in Node, and its refusals come from the
+//! loader's own plan. Only opening differs: `model_source/open.ts` downloads and caches, `head_files.ts` reads headers
+//! one after the other, `www/src/node/disk_file.ts` reads from disk. 404s are cached like any other version of a
+//! file: checked again online, trusted offline.
 
 use std::cell::Cell;
 

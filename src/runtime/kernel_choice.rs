@@ -1,5 +1,13 @@
 //! What a load found out about the kernels on a device, as a text that a later load gets: the form that was chosen, and
 //! that it computes correctly. A text of other conditions is ignored. Where texts are kept is the caller's concern.
+//!
+//! A self-test is kept for the next visit. A load yields a text: the form of the kernels, what the validation of the
+//! sampling kernels found, and the conditions under which that is true: the build, the device with its limits, and what
+//! the model needs. The worker keeps it beside the model's first file (`model_source/store/kernel_note.ts`) with a hash, the
+//! browser's full version and the time, because drivers change unseen: after 30 days the kernels are tested again. A
+//! load under the same conditions skips validation and measurement, and records the steps of a single token only. The
+//! kernels of prompts compile once the model is ready; a prompt that comes earlier waits for its own. A load that loses
+//! the device drops the text. An engine that takes over from a lost one validates again.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;

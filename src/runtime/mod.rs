@@ -14,6 +14,9 @@
 //! | `seam` | where test hooks attach |
 //! | `adapters`, `report`, `fingerprint`, `error_code` | low-rank adapters; reports on a load |
 //! | `inspect` | `open` and the plan alone: whether a model runs, without a device |
+//!
+//! One loader. The page's worker, `examples/serve`, `logits`, `bench` and the native tests run the same stages in
+//! `src/runtime` and differ only in byte source and device. Test hooks attach in `runtime/seam.rs` and nowhere else.
 
 mod adapters;
 mod device_choice;
@@ -53,4 +56,17 @@ pub(crate) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     visitor.visit::<Inspection>();
     visitor.visit::<InspectionOptions>();
     visitor.visit::<DeviceChoice>();
+}
+
+/// What TypeScript knows of the options besides their types.
+#[cfg(test)]
+pub(crate) fn constants() -> Vec<crate::typescript::Constant> {
+    vec![crate::typescript::Constant::names::<
+        crate::model::LoadOptions,
+    >(
+        "The names of the options of a load.",
+        "LOAD_OPTIONS",
+        "Readonly<Record<keyof LoadOptions, true>>",
+        &[],
+    )]
 }

@@ -57,10 +57,10 @@ impl<S: ByteSource> Projector<S> {
     pub(super) fn report(&self, plan: &TowerPlan) -> ProjectorReport {
         let config = plan.config();
         ProjectorReport {
-            kind: config.kind.clone(),
+            kind: config.kind.to_owned(),
             layers: config.layers.layers.len(),
             file_bytes: self.0.source.size_bytes(),
-            placeholder: config.format().placeholder(),
+            placeholder: config.tower.texts.placeholder,
         }
     }
 }

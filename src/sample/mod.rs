@@ -16,7 +16,7 @@
 //! | `temperature` | 7: logits to weights |
 //! | `candidates` | 5.3: the order p descending, id ascending |
 //! | `stages/mirostat` | 8a: replaces 8b |
-//! | `stages/top_k`, `stages/typical_p`, `stages/top_p`, `stages/min_p` | 8b: truncation |
+//! | `stages/top_k`, `stages/top_p` and other files there | 8b: truncation |
 //! | `philox`, `draw` | 5.4: the uniform number and the draw |
 //!
 //! `stages/mod.rs` lists the stages that parameters switch on and their order; `sampler` is the rest

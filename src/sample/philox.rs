@@ -1,5 +1,7 @@
 //! The counter-based generator Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
 //! 1, 2, 3", SC 2011). u32 arithmetic only, so WGSL computes the same bits.
+//!
+//! The draw is Philox4x32-10, keyed by (seed, candidate) and indexed by position, because a shader can reproduce it.
 
 const ROUNDS: usize = 10;
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];

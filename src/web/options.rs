@@ -16,7 +16,7 @@ use crate::{Error, Result};
 
 #[wasm_bindgen]
 extern "C" {
-    /// `EngineOptions` of `www/src/wasm/inpage.d.ts`.
+    /// `EngineStart` of `www/src/wasm/inpage.d.ts`.
     pub type EngineOptions;
 
     #[wasm_bindgen(method, getter, js_name = modelId)]

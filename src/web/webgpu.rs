@@ -11,7 +11,7 @@ use crate::device::{BrowserDevice, BrowserWebGpu, GpuOptions};
 
 #[wasm_bindgen]
 extern "C" {
-    /// `WebGpuExtension` of `worker/webgpu_features.ts`.
+    /// `GivenWebGpu` of `wasm/hosted_engine.ts`.
     pub type PageWebGpu;
 
     /// The device that was created last; `None` before the first.

@@ -62,7 +62,11 @@ describe("chat", { skip: !wasmIsBuilt && "skipped: the wasm module is not built"
     const failure = await page.evaluate(
       (chatTemplate) =>
         caught(async () => {
-          window.engine = await inpage.createEngine({ device: "cpu", threads: 1, chatTemplate });
+          window.engine = await inpage.createEngine({
+            device: "cpu",
+            threads: 1,
+            endpoint: { chatTemplate },
+          });
         }),
       CHAT_TEMPLATE,
     );

@@ -165,7 +165,7 @@ for (const bodyTransport of ["transfer", "chunks"]) {
         assert.equal(text.split(" ").length - 1, index + 1);
       });
       const open = await page.evaluate(() =>
-        until(() => engine.openExchanges === 0, "no exchange is open").then(() => 0),
+        until(async () => (await engine.info()).active === 0, "no answer is open").then(() => 0),
       );
       assert.equal(open, 0);
     });
@@ -337,8 +337,8 @@ describe("details", () => {
       ];
     });
     assert.deepEqual(
-      results.map(({ name }) => name),
-      ["TypeError", "TypeError"],
+      results.map(({ name, code }) => [name, code]),
+      Array(2).fill(["InpageError", "invalid_type"]),
     );
   });
 

@@ -1,4 +1,5 @@
-//! The real engine: wasm on WebGPU in Chromium, through all three doors, with the real `openai` SDK.
+//! The real engine in Chromium, through all three doors, with the real `openai` SDK: on the CPU device, which is quick, and in short on
+//! WebGPU.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -16,53 +17,120 @@ const skip = !wasmIsBuilt
   ? "skipped: the wasm module is not built"
   : !existsSync(STORIES) && `skipped: ${STORIES} does not exist`;
 
-describe("the real engine", { skip }, () => {
-  let harness;
-  let page;
+let harness;
+before(async () => {
+  harness = await startHarness({ mounts: { "/stories.gguf": STORIES } });
+});
+after(() => harness?.close());
+beforeEach((context) => {
+  if (process.env.INPAGE_VERBOSE) console.error(`  test: ${context.name}`);
+});
 
-  before(async () => {
-    harness = await startHarness({ mounts: { "/stories.gguf": STORIES } });
-    page = await harness.open();
-    const failure = await page.evaluate(() =>
+const greedy = { model: "stories", prompt: PROMPT, temperature: 0, max_tokens: 30 };
+/** Takes a second on the CPU, too. */
+const long = { ...greedy, n: 8, max_tokens: 400, ignore_eos: true };
+
+/** A page with an engine on this device. */
+async function openOn(device) {
+  const page = await harness.open();
+  const failure = await page.evaluate(
+    (device) =>
       caught(async () => {
         window.progress = [];
         window.engine = await inpage.createEngine({
           model: { url: "/stories.gguf", id: "stories" },
-          device: "webgpu",
+          device,
           load: { kvPoolTokens: 1000 },
           onProgress: (event) => progress.push(event),
         });
-        window.idle = () =>
-          until(async () => (await engine.info()).activeGenerations === 0, "it stopped", 10_000);
+        const active = async () => (await engine.info()).activeGenerations;
+        window.runs = () => until(async () => (await active()) > 0, "it runs", 10_000);
+        window.idle = () => until(async () => (await active()) === 0, "it stopped", 10_000);
+        window.streamed = async (body) => {
+          let text = "";
+          const reasons = [];
+          let usage;
+          const all = { ...body, stream: true, stream_options: { include_usage: true } };
+          for await (const chunk of await engine.completions.create(all)) {
+            usage = chunk.usage ?? usage;
+            for (const choice of chunk.choices) {
+              text += choice.text;
+              if (choice.finish_reason) reasons.push(choice.finish_reason);
+            }
+          }
+          return { text, reasons, usage };
+        };
       }),
-    );
-    assert.equal(failure.message, undefined);
-  });
-  after(() => harness?.close());
-  beforeEach((context) => {
-    if (process.env.INPAGE_VERBOSE) console.error(`  test: ${context.name}`);
+    device,
+  );
+  assert.equal(failure.message, undefined);
+  return page;
+}
+
+async function reports(page) {
+  const { info, progress } = await page.evaluate(async () => ({
+    info: await engine.info(),
+    progress,
+  }));
+  assert.equal(typeof info.adapter, "string");
+  assert.equal(typeof info.softwareAdapter, "boolean");
+  assert.equal(typeof info.variant, "string");
+  assert.equal(info.vocabSize, 512);
+  // Rounded up to whole pages of 64.
+  assert.equal(info.kvPoolTokens, 1024);
+  const bytesPerNumber = { f16: 2, f32: 4 }[info.kvFormat];
+  assert.equal(info.kvBytes, 5 * 16 * 64 * 2 * 32 * bytesPerNumber);
+  assert.deepEqual([...new Set(progress.map(({ phase }) => phase))], ["download", "load", "ready"]);
+}
+
+async function continuesTheStory(page) {
+  const completion = await page.evaluate((body) => engine.completions.create(body), greedy);
+  assert.ok(completion.choices[0].text.startsWith(STORY), completion.choices[0].text);
+  assert.equal(completion.choices[0].finish_reason, "length");
+  assert.equal(completion.model, "stories");
+  assert.equal(completion.usage.completion_tokens, 30);
+}
+
+async function streamsTheStory(page) {
+  const { text, reasons, usage } = await page.evaluate((body) => streamed(body), greedy);
+  assert.ok(text.startsWith(STORY), text);
+  assert.deepEqual(reasons, ["length"]);
+  assert.equal(usage.completion_tokens, 30);
+}
+
+async function stopsAndGoesOn(page) {
+  const given = [greedy, long];
+  const { names, text } = await page.evaluate(async ([body, long]) => {
+    const names = [];
+    for (const stream of [true, false]) {
+      const controller = new AbortController();
+      const running = caught(async () => {
+        const request = { ...long, stream };
+        const answer = await engine.completions.create(request, { signal: controller.signal });
+        if (stream) for await (const _ of answer) controller.abort();
+      });
+      if (!stream) {
+        await runs();
+        controller.abort();
+      }
+      names.push((await running).name);
+      await idle();
+    }
+    for await (const _ of await engine.completions.create({ ...long, stream: true })) break;
+    await idle();
+    return { names, text: (await engine.completions.create(body)).choices[0].text };
+  }, given);
+  assert.deepEqual(names, ["AbortError", "AbortError"]);
+  assert.ok(text.startsWith(STORY), text);
+}
+
+describe("the real engine on the CPU", { skip }, () => {
+  let page;
+  before(async () => {
+    page = await openOn("cpu");
   });
 
-  const greedy = { model: "stories", prompt: PROMPT, temperature: 0, max_tokens: 30 };
-
-  test("reports its device, and its progress while loading", async () => {
-    const { info, progress } = await page.evaluate(async () => ({
-      info: await engine.info(),
-      progress,
-    }));
-    assert.equal(typeof info.adapter, "string");
-    assert.equal(typeof info.softwareAdapter, "boolean");
-    assert.equal(typeof info.variant, "string");
-    assert.equal(info.vocabSize, 512);
-    // Rounded up to whole pages of 64.
-    assert.equal(info.kvFormat, "f16");
-    assert.equal(info.kvPoolTokens, 1024);
-    assert.equal(info.kvBytes, 5 * 16 * 64 * 2 * 32 * 2);
-    assert.deepEqual(
-      [...new Set(progress.map(({ phase }) => phase))],
-      ["download", "load", "ready"],
-    );
-  });
+  test("reports its device, and its progress while loading", () => reports(page));
 
   test("refuses a wrong load option by name", async () => {
     const failure = await page.evaluate(() =>
@@ -72,33 +140,8 @@ describe("the real engine", { skip }, () => {
   });
 
   describe("completions.create", () => {
-    test("continues the story", async () => {
-      const completion = await page.evaluate((body) => engine.completions.create(body), greedy);
-      assert.ok(completion.choices[0].text.startsWith(STORY), completion.choices[0].text);
-      assert.equal(completion.choices[0].finish_reason, "length");
-      assert.equal(completion.model, "stories");
-      assert.equal(completion.usage.completion_tokens, 30);
-    });
-
-    test("streams the same text", async () => {
-      const { text, reasons, usage } = await page.evaluate(async (body) => {
-        let text = "";
-        const reasons = [];
-        let usage;
-        const streamed = { ...body, stream: true, stream_options: { include_usage: true } };
-        for await (const chunk of await engine.completions.create(streamed)) {
-          usage = chunk.usage ?? usage;
-          for (const choice of chunk.choices) {
-            text += choice.text;
-            if (choice.finish_reason) reasons.push(choice.finish_reason);
-          }
-        }
-        return { text, reasons, usage };
-      }, greedy);
-      assert.ok(text.startsWith(STORY), text);
-      assert.deepEqual(reasons, ["length"]);
-      assert.equal(usage.completion_tokens, 30);
-    });
+    test("continues the story", () => continuesTheStory(page));
+    test("streams the same text", () => streamsTheStory(page));
 
     test("samples the same text with the same seed, given as a bigint", async () => {
       const [a, b, c] = await page.evaluate(async (prompt) => {
@@ -163,28 +206,8 @@ describe("the real engine", { skip }, () => {
       );
     });
 
-    test("abort and break stop the generation, and the next request works", async () => {
-      const { names, text } = await page.evaluate(async (body) => {
-        const names = [];
-        for (const stream of [true, false]) {
-          const controller = new AbortController();
-          const long = { ...body, max_tokens: 400, stream };
-          const running = caught(async () => {
-            const answer = await engine.completions.create(long, { signal: controller.signal });
-            if (stream) for await (const _ of answer) controller.abort();
-          });
-          if (!stream) setTimeout(() => controller.abort(), 100);
-          names.push((await running).name);
-          await idle();
-        }
-        const long = { ...body, max_tokens: 400, stream: true };
-        for await (const _ of await engine.completions.create(long)) break;
-        await idle();
-        return { names, text: (await engine.completions.create(body)).choices[0].text };
-      }, greedy);
-      assert.deepEqual(names, ["AbortError", "AbortError"]);
-      assert.ok(text.startsWith(STORY), text);
-    });
+    test("abort and break stop the generation, and the next request works", () =>
+      stopsAndGoesOn(page));
   });
 
   for (const door of ["engine.fetch", "the service worker"]) {
@@ -249,56 +272,23 @@ describe("the real engine", { skip }, () => {
       });
 
       test("abort and break stop the generation", async () => {
-        const className = await page.evaluate(async (body) => {
-          const long = { ...body, max_tokens: 400 };
+        const className = await page.evaluate(async (long) => {
           for await (const _ of await openai.completions.create({ ...long, stream: true })) break;
           await idle();
           const controller = new AbortController();
           const running = caught(() =>
             openai.completions.create(long, { signal: controller.signal }),
           );
-          setTimeout(() => controller.abort(), 100);
+          await runs();
+          controller.abort();
           const { className } = await running;
           await idle();
           return className;
-        }, greedy);
+        }, long);
         assert.equal(className, "APIUserAbortError");
       });
     });
   }
-
-  test("a crash of the GPU process does not change a stream's text, and the next request works", async () => {
-    const session = await harness.browser.newBrowserCDPSession();
-    const long = { ...greedy, max_tokens: 200, ignore_eos: true };
-    const undisturbed = await page.evaluate(
-      async (body) => (await engine.completions.create(body)).choices[0].text,
-      long,
-    );
-    const running = page.evaluate(
-      (body) =>
-        caught(async () => {
-          let text = "";
-          for await (const chunk of await engine.completions.create({ ...body, stream: true })) {
-            text += chunk.choices[0].text;
-            window.streaming = true;
-          }
-          return text;
-        }),
-      long,
-    );
-    await page.waitForFunction(() => window.streaming);
-    await session.send("Browser.crashGpuProcess").catch(() => {});
-    const { value, message: failure } = await running;
-    assert.equal(value, undisturbed, failure);
-    const { text, message } = await page.evaluate(
-      async (body) =>
-        caught(async () => (await engine.completions.create(body)).choices[0].text).then(
-          ({ value, message }) => ({ text: value, message }),
-        ),
-      greedy,
-    );
-    assert.ok(text?.startsWith(STORY), text ?? message);
-  });
 
   test("a file that is not a model is refused", async () => {
     const results = await page.evaluate(async () => [
@@ -315,6 +305,52 @@ describe("the real engine", { skip }, () => {
       caught(() => inpage.createEngine({ model: new Blob([]), noSuchSwitch: 1 })),
     );
     assert.match(message, /noSuchSwitch/);
+  });
+});
+
+describe("the real engine on WebGPU", { skip }, () => {
+  let page;
+  before(async () => {
+    page = await openOn("webgpu");
+  });
+
+  test("reports its device, and its progress while loading", () => reports(page));
+  test("continues the story", () => continuesTheStory(page));
+  test("streams the same text", () => streamsTheStory(page));
+  test("abort and break stop the generation, and the next request works", () =>
+    stopsAndGoesOn(page));
+
+  test("a crash of the GPU process does not change a stream's text, and the next request works", async () => {
+    const session = await harness.browser.newBrowserCDPSession();
+    const whole = { ...greedy, max_tokens: 200, ignore_eos: true };
+    const undisturbed = await page.evaluate(
+      async (body) => (await engine.completions.create(body)).choices[0].text,
+      whole,
+    );
+    const running = page.evaluate(
+      (body) =>
+        caught(async () => {
+          let text = "";
+          for await (const chunk of await engine.completions.create({ ...body, stream: true })) {
+            text += chunk.choices[0].text;
+            window.streaming = true;
+          }
+          return text;
+        }),
+      whole,
+    );
+    await page.waitForFunction(() => window.streaming);
+    await session.send("Browser.crashGpuProcess").catch(() => {});
+    const { value, message: failure } = await running;
+    assert.equal(value, undisturbed, failure);
+    const { text, message } = await page.evaluate(
+      async (body) =>
+        caught(async () => (await engine.completions.create(body)).choices[0].text).then(
+          ({ value, message }) => ({ text: value, message }),
+        ),
+      greedy,
+    );
+    assert.ok(text?.startsWith(STORY), text ?? message);
   });
 
   test("without WebGPU, the error has its own code", async () => {

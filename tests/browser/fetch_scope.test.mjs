@@ -7,10 +7,10 @@ import { pathToFileURL } from "node:url";
 import { root } from "../../scripts/process.mjs";
 
 const { isAnswered, urlOf } = await import(
-  pathToFileURL(join(root, "www/dist/page/fetch_scope.js")).href
+  pathToFileURL(join(root, "www/dist/api/fetch_scope.js")).href
 );
 const { createFetchDoor } = await import(
-  pathToFileURL(join(root, "www/dist/page/fetch_door.js")).href
+  pathToFileURL(join(root, "www/dist/api/fetch_door.js")).href
 );
 const BASE_PATHS = ["/v1", "/openai/v1"];
 

@@ -7,8 +7,8 @@ import { pathToFileURL } from "node:url";
 import { root } from "../../scripts/process.mjs";
 
 const load = (file) => import(pathToFileURL(join(root, "www/dist", file)).href);
-const { engineGetter } = await load("page/get_engine.js");
-const { optionsKey } = await load("page/options_key.js");
+const { engineGetter } = await load("engine/get_engine.js");
+const { optionsKey } = await load("options/options_key.js");
 
 /** A `getEngine` over fake engines, which are listed in `created`. The loads of the first `failures` fail. */
 function fakes({ failures = 0 } = {}) {
@@ -64,7 +64,12 @@ test("equal options get one engine, before and after its load", async () => {
 test("other options get another engine", async () => {
   const { get, created } = fakes();
   const url = "https://a.example/x.gguf";
-  for (const options of [{}, { model: url }, { model: url, maxQueue: 4 }, { model: `${url}?2` }]) {
+  for (const options of [
+    {},
+    { model: url },
+    { model: url, endpoint: { maxQueue: 4 } },
+    { model: `${url}?2` },
+  ]) {
     await get({ ...options, background: true });
   }
   assert.equal(created.length, 4);

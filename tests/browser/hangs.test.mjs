@@ -16,8 +16,8 @@ async function open(context, path) {
   const page = await harness.open(context, path);
   await page.evaluate(async () => {
     // The modules that the package's file is bundled of: their limits can be changed.
-    const inpage = await import("/dist/api.js");
-    const { HEARTBEAT } = await import("/dist/page/heartbeat.js");
+    const inpage = await import("/dist/exports.js");
+    const { HEARTBEAT } = await import("/dist/thread/heartbeat.js");
     window.inpage = inpage;
     window.startFake = (options) =>
       inpage.createEngine({
@@ -62,10 +62,10 @@ async function inPage(work, argument) {
 
 const words = (count) => Array.from({ length: count }, (_, index) => `é${index} `).join("");
 
-describe("a worker is replaced, and its requests continue", { concurrency: 3 }, () => {
+describe("a worker is replaced, and its requests continue", { concurrency: 6 }, () => {
   for (const [what, fault] of [
     ["that ends", "close"],
-    ["in an endless loop", "spin"],
+    ["that is blocked", "spin"],
     ["whose GPU does nothing", "stuck"],
   ]) {
     test(`one ${what}`, async () => {
@@ -187,7 +187,7 @@ describe("a worker is replaced, and its requests continue", { concurrency: 3 }, 
   });
 });
 
-describe("a worker is kept", { concurrency: 3 }, () => {
+describe("a worker is kept", { concurrency: 6 }, () => {
   const once = (count) => ({ loads: 1, produced: count });
   const state = ({ loads, produced }) => ({ loads, produced });
 

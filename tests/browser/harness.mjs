@@ -15,18 +15,26 @@ const PAGE = `<!doctype html><meta charset="utf-8"><title>inpage test</title>
 import * as inpage from "/dist/index.js";
 import OpenAI, * as sdk from "/openai.js";
 // For the tests in the page. The fake engine loads three bytes instead of a model. It is not shared: each test counts its own.
+// Its own switches are given beside the options.
+const isOfFake = ([name]) => name.startsWith("fake");
+const withSwitchesOfFake = (options) => {
+  const entries = Object.entries(options);
+  const own = Object.fromEntries(entries.filter(isOfFake));
+  const others = Object.fromEntries(entries.filter((entry) => !isOfFake(entry)));
+  return { ...others, endpoint: { ...others.endpoint, ...own } };
+};
 Object.assign(window, {
   inpage, OpenAI, sdk,
-  startFake: (options) => inpage.createEngine({
+  startFake: (options) => window.inpage.createEngine(withSwitchesOfFake({
     workerUrl: "/fixtures/fake_worker.mjs",
     model: { file: new Blob(["abc"]), id: "fake" },
     shared: false,
     ...options,
-  }),
+  })),
   client: (options) => new OpenAI({
     baseURL: location.origin + "/v1", apiKey: "x", dangerouslyAllowBrowser: true, ...options,
   }),
-  until: async (condition, what, limit_ms = 4000) => {
+  until: async (condition, what, limit_ms = 20_000) => {
     const end = performance.now() + limit_ms;
     for (;;) {
       const value = await condition();

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, mock, test } from "node:test";
 import { exchange } from "../../www/dist/exchange/requester.js";
-import { HEARTBEAT, Heartbeat } from "../../www/dist/page/heartbeat.js";
+import { HEARTBEAT, Heartbeat } from "../../www/dist/thread/heartbeat.js";
 
 describe("the heartbeat", () => {
   const { beatMs, maxSilentBeats } = HEARTBEAT;

@@ -184,8 +184,8 @@ describe("ready rejects", () => {
   });
 
   test("immediately when an origin is not valid", async () => {
-    const { name, message } = await refusal({ origins: ["api.example.com/v1"] });
-    assert.equal(name, "TypeError");
+    const { name, code, message } = await refusal({ origins: ["api.example.com/v1"] });
+    assert.deepEqual([name, code], ["InpageError", "invalid_option"]);
     assert.match(message, /origins\[0\] is "api\.example\.com\/v1"/);
   });
 });
@@ -541,8 +541,8 @@ describe("after the storage of the site was cleared", () => {
 
 test("two engines of a page answer for their own base paths", async () => {
   const produced = await page.evaluate(async () => {
-    const one = await startFake({ basePaths: ["/one"] });
-    const two = await startFake({ basePaths: ["/two"] });
+    const one = await startFake({ endpoint: { basePaths: ["/one"] } });
+    const two = await startFake({ endpoint: { basePaths: ["/two"] } });
     const servings = [inpage.serveFromPage(one), inpage.serveFromPage(two)];
     await Promise.all(servings.map(({ ready }) => ready));
     const ask = (path) =>

@@ -70,7 +70,8 @@ describe("the real engine in a frame", { skip }, () => {
         const stream = await engine.completions.create(endless, { signal: ended.signal });
         for await (const _ of stream) ended.abort();
       });
-      await until(() => engine.openExchanges === 0, "the request has ended", 30_000);
+      const hasEnded = async () => (await engine.info()).activeGenerations === 0;
+      await until(hasEnded, "the request has ended", 30_000);
       const framesBefore = frames.length;
       await engine.dispose();
       await alone.engine.dispose();

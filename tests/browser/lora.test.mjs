@@ -1,5 +1,5 @@
-//! LoRA adapters in the page: set at load on the GPU; on the CPU, which loads sooner, replaced while requests are in flight, refused,
-//! and kept by a new worker. `tests/parity` checks their results.
+//! LoRA adapters in the page: set at load, removed and added on the GPU; on the CPU, which loads sooner, also added up, replaced while
+//! requests are in flight, refused, and kept by a new worker. `tests/parity` checks their results.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -80,9 +80,18 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
     const plain = await ask();
     assert.notEqual(adapted.fingerprint, plain.fingerprint);
     assert.ok(adapted.text !== plain.text || difference(adapted, plain) > 0.1);
+    await setLora({ url: at("one.gguf"), scale: 0.5 });
+    assert.deepEqual(await ask(), adapted);
+  });
+
+  test("leave nothing behind, and add up", async () => {
+    await openOn("cpu");
+    const adapted = await ask();
+    await setLora();
+    const plain = await ask();
     // The base model of an engine that never had an adapter.
     const untouched = await page.evaluate(async () => {
-      const other = await inpage.createEngine({ device: "webgpu" });
+      const other = await inpage.createEngine({ device: "cpu" });
       const { choices, system_fingerprint } = await other.completions.create({
         ...{ model: "tales", prompt: "Once upon a time", max_tokens: 8, temperature: 0 },
         logprobs: 1,
@@ -94,8 +103,6 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
     assert.deepEqual(untouched.logprobs.token_logprobs, plain.logprobs);
     assert.equal(untouched.system_fingerprint, plain.fingerprint);
 
-    await setLora({ url: at("one.gguf"), scale: 0.5 });
-    assert.deepEqual(await ask(), adapted);
     // Two adapters at a quarter of the scale equal one at half the scale.
     const quarter = { url: at("one.gguf"), scale: 0.25 };
     await setLora(quarter, quarter);
@@ -109,7 +116,6 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
   });
 
   test("wait for in-flight requests, and later requests wait for them", async () => {
-    await openOn("cpu");
     await setLora();
     const long = { max_tokens: 200, ignore_eos: true };
     const alone = await ask(long);

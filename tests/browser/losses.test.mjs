@@ -79,9 +79,11 @@ describe("a lost engine", () => {
 
   test("ends the stream of a requester that cannot resume with an error", async () => {
     const result = await inPage(async () => {
-      const engine = await startFake({ basePaths: ["/v1"] });
+      window.inpage = await import("/dist/exports.js");
+      const { internalsOf } = await import("/dist/engine/internals.js");
+      const engine = await startFake({ endpoint: { basePaths: ["/v1"] } });
       const { port1, port2 } = new MessageChannel();
-      engine.connect(port2);
+      internalsOf(engine).connect(port2);
       const body = new TextEncoder().encode(
         JSON.stringify({ model: "fake", prompt: "lose:9:5:1", stream: true }),
       );

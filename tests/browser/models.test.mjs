@@ -30,10 +30,9 @@ async function openPage(context) {
       eventually: (condition, what) => until(condition, what, 60_000),
       /** Models a, b and c of 40 bytes each; `a` has an alias. The fake ones refuse names that are not theirs. */
       startModels: async (options = {}) => {
-        window.engine = await inpage.createEngine({
-          workerUrl: "/fixtures/fake_worker.mjs",
+        window.engine = await startFake({
+          model: undefined,
           models: { a: { model: file("a"), aliases: ["nick"] }, b: file("b"), c: file("c") },
-          shared: false,
           fakeCapabilities: {},
           fakeMemoryBytes: { a: 40, b: 40, c: 40 },
           onProgress: (event) => progress.push(event),
@@ -131,7 +130,7 @@ describe("which model answers", () => {
 
   test("the switch `defaultModel` chooses `default`, which may be left out with `allowMissingModel`", async () => {
     const result = await page.evaluate(async () => {
-      await startModels({ defaultModel: "b", profile: "llamacpp" });
+      await startModels({ endpoint: { defaultModel: "b", profile: "llamacpp" } });
       const { status, body } = await send("/v1/completions", '{"prompt":"raw"}');
       return { status, model: body.model, statuses: await statuses() };
     });
@@ -180,7 +179,7 @@ describe("which model answers", () => {
 
   test("a wrong API key loads nothing", async () => {
     const result = await page.evaluate(async () => {
-      await startModels({ apiKey: "secret" });
+      await startModels({ endpoint: { apiKey: "secret" } });
       const headers = { "content-type": "application/json", authorization: "Bearer guess" };
       const { status } = await send("/v1/completions", '{"model":"a","prompt":"raw"}', { headers });
       const authorization = "Bearer secret";
@@ -269,7 +268,7 @@ describe("lists", () => {
       await startModels();
       await ask("a");
       await get("/v1/models");
-      await engine.unload("nick");
+      await engine.unloadModel("nick");
       return (await get("/v1/models/a")).body;
     });
     assert.deepEqual([result.status, result.capabilities], ["unloaded", ["completions"]]);
@@ -283,7 +282,7 @@ describe("loads", () => {
   test('a request waits for its load; with `whenModelNotReady: "error"` it does not', async () => {
     const result = await page.evaluate(async () => {
       const answers = [];
-      for (const options of [{}, { whenModelNotReady: "error" }]) {
+      for (const options of [{}, { endpoint: { whenModelNotReady: "error" } }]) {
         await startModels(options);
         const letGo = await holdLoad("a");
         const asked = ask("a").then((answer) => answers.push(answer));
@@ -291,7 +290,7 @@ describe("loads", () => {
         if (options.whenModelNotReady) await asked;
         letGo();
         await asked;
-        await engine.load("a");
+        await engine.loadModel("a");
         answers.push(await ask("a"));
       }
       return answers;
@@ -410,8 +409,8 @@ describe("loads", () => {
 
   test("one that waits for room for too long is refused with 503, and tried again", async () => {
     const result = await page.evaluate(async () => {
-      window.inpage = await import("/dist/api.js");
-      const { LOADS } = await import("/dist/page/loads.js");
+      window.inpage = await import("/dist/exports.js");
+      const { LOADS } = await import("/dist/models/loads.js");
       LOADS.maxWaitMs = 1000;
       await startModels({ memoryBudgetBytes: 50 });
       const readOn = await openStream("a");
@@ -468,9 +467,9 @@ describe("loads", () => {
     const result = await page.evaluate(async () => {
       await startModels({ fakeFailingModels: ["a", "b"] });
       const failed = await ask("a");
-      const others = [await caught(() => engine.load("b")), await ask("c")];
+      const others = [await caught(() => engine.loadModel("b")), await ask("c")];
       const listed = await statuses();
-      await engine.load("b");
+      await engine.loadModel("b");
       const later = [await ask("b")];
       // After a pause a request tries again.
       later.push(await eventually(async () => (await ask("a")).value, "it is loaded"));
@@ -490,29 +489,29 @@ describe("loads", () => {
   test("load and unload are for names and aliases; unload waits for what is in flight", async () => {
     const result = await page.evaluate(async () => {
       await startModels();
-      await engine.load("nick");
+      await engine.loadModel("nick");
       const loaded = await statuses();
       const readOn = await openStream("a");
       let isUnloaded = false;
-      const unloaded = engine.unload("a").then(() => {
+      const unloaded = engine.unloadModel("a").then(() => {
         isUnloaded = true;
       });
       const leaving = await statuses();
       const early = isUnloaded;
       const count = await readOn();
       await unloaded;
-      await engine.unload("b");
+      await engine.unloadModel("b");
       const unknown = [
-        await caught(() => engine.load("z")),
-        await caught(() => engine.unload("z")),
+        await caught(() => engine.loadModel("z")),
+        await caught(() => engine.unloadModel("z")),
       ];
       return { loaded, leaving, early, count, unknown, again: await ask("a") };
     });
     assert.deepEqual(result.loaded, { ...UNLOADED, a: "ready" });
     assert.deepEqual(result.leaving, UNLOADED);
     assert.deepEqual([result.early, result.count], [false, 50]);
-    for (const { name, message } of result.unknown) {
-      assert.equal(name, "TypeError");
+    for (const { name, code, message } of result.unknown) {
+      assert.deepEqual([name, code], ["InpageError", "model_not_found"]);
       assert.equal(message, 'there is no model "z"; these are: "a", "b", "c"');
     }
     assert.deepEqual(result.again, { value: "a" });
@@ -543,7 +542,7 @@ describe("loads", () => {
       const adapter = { file: new File(["l"], "poet.gguf") };
       await engine.setLora([adapter], "nick");
       const names = [(await engine.info()).models.a.lora];
-      await engine.unload("a");
+      await engine.unloadModel("a");
       await ask("a");
       names.push((await engine.info()).models.a.lora);
       return [names, await caught(() => engine.setLora([adapter]))];
@@ -577,7 +576,7 @@ describe("the end", () => {
       await isWaiting("b");
       await engine.dispose();
       const late = await ask("c");
-      const load = await caught(() => engine.load("c"));
+      const load = await caught(() => engine.loadModel("c"));
       const adapters = await caught(() => engine.setLora([], "c"));
       return {
         alive: engine.alive,
@@ -601,7 +600,7 @@ describe("the end", () => {
     await waitForWorkers(page, 1);
     await page.evaluate(() => ask("b"));
     await waitForWorkers(page, 2);
-    await page.evaluate(() => engine.unload("a"));
+    await page.evaluate(() => engine.unloadModel("a"));
     await waitForWorkers(page, 1);
   });
 });
@@ -659,13 +658,16 @@ describe("options", () => {
     ],
     [
       "an option that is not for one",
-      '{ models: { x: { model: "x.gguf", apiKey: "k" } } }',
-      /^models\["x"\]: apiKey is no option of one of several models$/,
+      '{ models: { x: { model: "x.gguf", endpoint: { apiKey: "k" } } } }',
+      /^models\["x"\]\.endpoint\.apiKey: it is an option of all models/,
     ],
     ["a budget of 0", "{ memoryBudgetBytes: 0 }", /^memoryBudgetBytes must be a positive number/],
     ["a budget that is no number", '{ memoryBudgetBytes: "2000" }', /^memoryBudgetBytes must be/],
-    ["a default that is none", '{ defaultModel: "z" }', /^defaultModel: there is no model "z"/],
-    ["a budget without models", "{ models: undefined, memoryBudgetBytes: 5 }", /is for models/],
+    [
+      "a default that is none",
+      '{ endpoint: { defaultModel: "z" } }',
+      /^endpoint\.defaultModel: there is no model "z"/,
+    ],
   ]) {
     test(`${what} is refused`, async () => {
       const failure = await refused(options);
@@ -677,10 +679,13 @@ describe("options", () => {
   test("load and unload are refused by an engine with one model", async () => {
     const failures = await page.evaluate(async () => {
       const engine = await startFake();
-      return [await caught(() => engine.load("fake")), await caught(() => engine.unload("fake"))];
+      return [
+        await caught(() => engine.loadModel("fake")),
+        await caught(() => engine.unloadModel("fake")),
+      ];
     });
-    for (const { name, message } of failures) {
-      assert.equal(name, "TypeError");
+    for (const { name, code, message } of failures) {
+      assert.deepEqual([name, code], ["InpageError", "invalid_option"]);
       assert.match(message, /is for engines with several models/);
     }
   });
@@ -801,7 +806,7 @@ describe("other doors", () => {
     assert.deepEqual(infos[1], infos[0]);
     await waitForWorkers(second, 0);
     // The tab that runs it leaves; the other one takes over.
-    await page.evaluate(() => engine.unload("a"));
+    await page.evaluate(() => engine.unloadModel("a"));
     assert.deepEqual(await second.evaluate(() => ask("a")), { value: "a" });
     assert.deepEqual(await page.evaluate(() => statuses()), { a: "unloaded", b: "unloaded" });
   });

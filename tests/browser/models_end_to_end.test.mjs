@@ -9,7 +9,7 @@ import { startHarness, wasmIsBuilt } from "./harness.mjs";
 
 const MODELS = {
   stories: { model: "embedded", aliases: ["gpt-3.5-turbo-instruct"] },
-  chat: { model: "embedded", chatTemplate: CHAT_TEMPLATE },
+  chat: { model: "embedded", endpoint: { chatTemplate: CHAT_TEMPLATE } },
   texts: "/embeddings/bert.gguf",
 };
 

@@ -7,9 +7,9 @@ import { pathToFileURL } from "node:url";
 import { root } from "../../scripts/process.mjs";
 
 const load = (file) => import(pathToFileURL(join(root, "www/dist", file)).href);
-const { refuseUnknownOptions } = await load("page/option_names.js");
-const { refusePlace } = await load("page/place_check.js");
-const { createEngine } = await load("page/engine.js");
+const { refuseUnknownOptions } = await load("options/names.js");
+const { refusePlace } = await load("options/place_check.js");
+const { createEngine } = await load("engine/engine.js");
 
 const refusal = (code, message) => (error) => {
   assert.deepEqual([error.name, error.code], ["InpageError", code], `${error}`);
@@ -20,13 +20,16 @@ const refusal = (code, message) => (error) => {
 describe("an option that does not exist", () => {
   for (const [options, message] of [
     [{ onProgres() {} }, /^the option onProgres does not exist: use onProgress$/],
-    [{ max_queue: 4 }, /use maxQueue$/],
+    [{ endpoint: { max_queue: 4 } }, /endpoint\.max_queue does not exist: use endpoint\.maxQueue$/],
+    [{ maxQueue: 4 }, /^maxQueue: .* write endpoint: \{ maxQueue \}$/],
+    [{ profile: "vllm" }, /^profile: .* write endpoint: \{ profile \}$/],
     [{ Model: "x" }, /use model$/],
-    [{ whenModelIsNotReady: "wait" }, /use whenModelNotReady$/],
-    [{ zzzzzzzzz: 1 }, /does not exist: these do: .*\bmodel, .*\bchatTemplate, /],
+    [{ endpoint: { whenModelIsNotReady: "wait" } }, /use endpoint\.whenModelNotReady$/],
+    [{ zzzzzzzzz: 1 }, /does not exist: these do: .*\bmodel, .*\bendpoint$/],
     [{ load: { contextToken: 5 } }, /the option load\.contextToken .* use load\.contextTokens$/],
     [{ model: { ulr: "x.gguf" } }, /use model\.url$/],
-    [{ hub: { baseURL: "https://a.example" } }, /use hub\.baseUrl$/],
+    [{ hub: { baseUrl: "https://a.example" } }, /use hub\.baseURL$/],
+    [{ load: { memoryBudgetBytes: 5 } }, /memoryBudgetBytes: it is an option of the engine/],
     [{ upstream: { baseUrl: "https://a.example" } }, /use upstream\.baseURL$/],
     [
       { models: { a: { model: "x.gguf", alias: ["b"] } } },
@@ -34,22 +37,31 @@ describe("an option that does not exist", () => {
     ],
     [{ models: { a: { url: "x.gguf", sha: "1" } } }, /models\["a"\]\.sha does not exist/],
     [{ models: { a: { model: { file: 1, ids: "x" } } } }, /use models\["a"\]\.model\.id$/],
-    [{ models: { a: { model: "x.gguf", apiKey: "k" } } }, /apiKey: it is an option of all models/],
+    [
+      { models: { a: { model: "x.gguf", endpoint: { apiKey: "k" } } } },
+      /apiKey: it is an option of all models/,
+    ],
+    [{ models: { a: { model: "x.gguf", apiKey: "k" } } }, /write endpoint: \{ apiKey \}$/],
+    [
+      { models: { a: { model: "x.gguf", upstream: {} } } },
+      /upstream: it is an option of all models/,
+    ],
   ]) {
     test(`is refused with the right name: ${message}`, () => {
       assert.throws(() => refuseUnknownOptions(options), refusal("invalid_option", message));
     });
   }
 
-  test("is left to a worker of the app's own", () => {
-    refuseUnknownOptions({ workerUrl: "/w.js", ofTheWorker: 1 });
+  test("is left to a worker of the app's own, if it is a switch", () => {
+    refuseUnknownOptions({ workerUrl: "/w.js", endpoint: { ofTheWorker: 1 } });
   });
 
   test("is none of those that exist", () => {
     refuseUnknownOptions({
       model: { url: "x.gguf", cache: false },
-      ...{ load: { contextTokens: 5 }, hub: { token: "t" }, fetchOrigins: [], maxQueue: 3 },
-      ...{ profile: "vllm", signal: undefined, upstream: { baseURL: "https://a.example" } },
+      ...{ load: { contextTokens: 5 }, hub: { token: "t" }, fetchOrigins: [] },
+      ...{ endpoint: { maxQueue: 3, profile: "vllm" } },
+      ...{ memoryBudgetBytes: 5, signal: undefined, upstream: { baseURL: "https://a.example" } },
     });
     refuseUnknownOptions({ model: new URL("https://a.example/x.gguf") });
     refuseUnknownOptions({ model: new Blob(["x"]), models: { a: "x.gguf", b: new Blob([]) } });

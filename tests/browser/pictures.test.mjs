@@ -57,7 +57,7 @@ describe("pictures", { skip }, () => {
           window.engine = await inpage.createEngine({
             model: "/tiny/smolvlm-F16.gguf",
             projector: "/tiny/mmproj-smolvlm-F16.gguf",
-            ...{ device: "cpu", threads: 1, chatTemplate },
+            ...{ device: "cpu", threads: 1, endpoint: { chatTemplate } },
             onProgress: (event) => progress.push(event),
           });
           window.ask = async (body) => {

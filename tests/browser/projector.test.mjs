@@ -77,8 +77,8 @@ describe("a projector with a fake engine", () => {
         model: undefined,
         models: { sees: { model, projector: new Blob(["12"]) }, reads: { model } },
       });
-      await engine.load("sees");
-      await engine.load("reads");
+      await engine.loadModel("sees");
+      await engine.loadModel("reads");
       const { models } = await engine.info();
       await engine.dispose();
       return [models.sees.projector?.fileBytes, models.reads.projector];
@@ -88,7 +88,7 @@ describe("a projector with a fake engine", () => {
 
   test("pictures travel beside the body, also to the engine after a lost one", async () => {
     const { answers, body } = await page.evaluate(async () => {
-      const engine = await startFake({ chatTemplate: "x" });
+      const engine = await startFake({ endpoint: { chatTemplate: "x" } });
       const blob = new Blob(["picture"], { type: "image/png" });
       const canvas = new OffscreenCanvas(3, 2);
       canvas.getContext("2d");

@@ -40,7 +40,7 @@ describe("pictures at URLs", {
           };
           window.engine = await inpage.createEngine({
             ...options,
-            ...{ remoteImages: true, maxBodyBytes },
+            endpoint: { remoteImages: true, maxBodyBytes },
           });
           window.strict = await inpage.createEngine(options);
           window.ask = async (engine, images, options) => {

@@ -7,8 +7,8 @@ import { pathToFileURL } from "node:url";
 import { root } from "../../scripts/process.mjs";
 
 const load = (file) => import(pathToFileURL(join(root, "www/dist", file)).href);
-const { Calls } = await load("page/calls.js");
-const { Responses } = await load("page/responses.js");
+const { Calls } = await load("api/calls.js");
+const { Responses } = await load("api/responses.js");
 
 /** The API before an endpoint that answers with these frames, and the requests that it gets. */
 function answeredWith(frames) {

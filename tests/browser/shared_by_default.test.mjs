@@ -72,7 +72,11 @@ const setLora = (tab, names) =>
 
 describe("an engine is shared", () => {
   test("by tabs that name the same model with the same options", async () => {
-    const tabs = [await openWith(), await openWith(), await openWith({ maxQueue: 3 })];
+    const tabs = [
+      await openWith(),
+      await openWith(),
+      await openWith({ endpoint: { maxQueue: 3 } }),
+    ];
     assert.deepEqual(tabs.map(workersOf), [1, 0, 1]);
     for (const tab of tabs) {
       assert.equal((await complete(tab, "count:3")).value, count(3));

@@ -65,7 +65,7 @@ test("one tab runs the engine, and all are answered", async () => {
 });
 
 test("other options create another engine", async () => {
-  const other = await openTab({ maxQueue: 3 });
+  const other = await openTab({ endpoint: { maxQueue: 3 } });
   assert.equal(workersOf(other), 1);
   assert.equal((await complete(other, "count:2")).value, count(2));
   assert.equal((await info(tabs[0])).produced, 0);

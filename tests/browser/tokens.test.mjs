@@ -20,7 +20,7 @@ describe("tokens and templates", { skip }, () => {
     page = await harness.open();
     await page.evaluate(async () => {
       const chatTemplate = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
-      window.engine = await inpage.createEngine({ shared: false, chatTemplate });
+      window.engine = await inpage.createEngine({ shared: false, endpoint: { chatTemplate } });
     });
   });
   after(() => harness?.close());

@@ -230,7 +230,7 @@ test("a request goes to its own route of the server, without the caller's query"
     const base = `${upstream.baseURL}deep//?version=1`;
     const basePaths = ["/v1", "/openai/v1", "/site/api/"];
     const always = { ...upstream, baseURL: base, when: () => true };
-    const engine = await startFake({ upstream: always, basePaths });
+    const engine = await startFake({ upstream: always, endpoint: { basePaths } });
     const answers = {};
     for (const path of [
       ...["/v1/completions", "/v1/completions/", "/openai/v1/completions?secret=1"],
@@ -274,7 +274,11 @@ test("a request goes to its own route of the server, without the caller's query"
 
 test("a reason sends chats and responses, but no embeddings", async () => {
   const { chat, response, embedding, list } = await page.evaluate(async () => {
-    const engine = await startFake({ upstream, fakeLoadError: true, chatTemplate: "x" });
+    const engine = await startFake({
+      upstream,
+      fakeLoadError: true,
+      endpoint: { chatTemplate: "x" },
+    });
     const post = async (route, body) => {
       const init = { method: "POST", headers: { "content-type": "application/json" } };
       const answer = await engine.fetch(`/v1/${route}`, { ...init, body: JSON.stringify(body) });

@@ -100,11 +100,13 @@ describe("WebGPU calls", { skip: !wasmIsBuilt && "skipped: the wasm module is no
     const counted = await countSteps({ temperature: 0 });
     assert.ok(counted.dispatches <= (steps + 1) * (6 * info.layers + 6), JSON.stringify(counted));
     assert.ok(counted.dispatches >= steps * 5 * info.layers, JSON.stringify(counted));
-    // At most 50 ms of steps run ahead of the reader: if a step takes longer than a quarter of that, results are
-    // read more often.
-    const isQuick = counted.step_ms <= 50 / 4;
-    assert.ok(counted.submits <= (isQuick ? steps : 2 * steps), JSON.stringify(counted));
-    assert.ok(counted.reads <= (isQuick ? steps / 4 : steps), JSON.stringify(counted));
+    // At most 50 ms of steps run ahead of the reader. So the slower the steps are, the more often results are read; times vary by a
+    // factor of two on a busy machine.
+    const readsPerStep = Math.min(Math.max((2 * counted.step_ms) / 50, 1 / 4), 1);
+    assert.ok(counted.reads <= Math.ceil(steps * readsPerStep), JSON.stringify(counted));
+    // A read is a submit of its own; quick steps share one.
+    const mostSubmits = readsPerStep === 1 / 4 ? steps : steps + counted.reads;
+    assert.ok(counted.submits <= mostSubmits, JSON.stringify(counted));
     const { bindGroups, pipelines, pipelinesAhead, buffers } = counted;
     assert.deepEqual(
       { bindGroups, pipelines, pipelinesAhead, buffers },

@@ -2,7 +2,7 @@
 
 import { Context } from "./context.mjs";
 
-/** The longest case waits 25 s on purpose, and software GPUs are slow. */
+/** Software GPUs are slow. */
 const CASE_LIMIT_MS = 180_000;
 
 /** Resets what a case may have changed. */

@@ -3,11 +3,11 @@
 
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
-import { Intake } from "../../www/dist/model_source/intake.js";
-import { BlobStore } from "../../www/dist/model_source/chunk_store.js";
-import { listEntries } from "../../www/dist/model_source/cache_layout.js";
-import { readKernels, writeKernels } from "../../www/dist/model_source/kernel_note.js";
-import { ModelCache } from "../../www/dist/page/cache.js";
+import { Intake } from "../../www/dist/model_source/transfer/intake.js";
+import { BlobStore } from "../../www/dist/model_source/store/chunk_store.js";
+import { listEntries } from "../../www/dist/model_source/store/cache_layout.js";
+import { readKernels, writeKernels } from "../../www/dist/model_source/store/kernel_note.js";
+import { ModelCache } from "../../www/dist/cache/cache.js";
 import { FAULTS, FaultServer } from "./fault_server.mjs";
 import { CHUNK, PIECE, URL_OF_MODEL, load } from "./loading.mjs";
 import { MemoryBrowser } from "./memory_browser.mjs";

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
-import { listEntries } from "../../www/dist/model_source/cache_layout.js";
+import { listEntries } from "../../www/dist/model_source/store/cache_layout.js";
 import { FAULTS, FaultServer } from "./fault_server.mjs";
 import { CHUNK, PIECE, URL_OF_MODEL, hexOf, load } from "./loading.mjs";
 import { MemoryBrowser } from "./memory_browser.mjs";

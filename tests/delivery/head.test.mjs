@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openHead } from "../../www/dist/model_source/head_source.js";
+import { openHead } from "../../www/dist/model_source/sources/head.js";
 import { FAULTS, FaultServer } from "./fault_server.mjs";
 import { randomBytes } from "./random.mjs";
 

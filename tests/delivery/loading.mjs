@@ -1,7 +1,7 @@
 //! Loads one file in tabs of an in-memory browser, in the way of the engine's worker.
 
 import { createHash } from "node:crypto";
-import { urlSource } from "../../www/dist/model_source/url_source.js";
+import { urlSource } from "../../www/dist/model_source/sources/url.js";
 
 export const URL_OF_MODEL = "https://models.example/dir/model.gguf";
 

@@ -161,7 +161,7 @@ describe("the hub", () => {
   afterEach(() => hub.close());
 
   test("serves files, revisions and folders by name, each stored once", async () => {
-    const options = { hub: { baseUrl: hub.hub.origin } };
+    const options = { hub: { baseURL: hub.hub.origin } };
     const file = await load("hf:owner/name/model.gguf", options);
     assert.equal(file.digest, digestOf(FILE), file.message);
     const revision = await load("hf:owner/name/model.gguf@v2", options);
@@ -177,9 +177,9 @@ describe("the hub", () => {
 
   test("gets the token, but the origin that it redirects to does not", async () => {
     hub.hub.token = "hf_secret";
-    const refused = await load("hf:owner/name/model.gguf", { hub: { baseUrl: hub.hub.origin } });
+    const refused = await load("hf:owner/name/model.gguf", { hub: { baseURL: hub.hub.origin } });
     assert.match(refused.message, /model\.gguf answered 401/);
-    const options = { hub: { baseUrl: hub.hub.origin, token: "hf_secret" } };
+    const options = { hub: { baseURL: hub.hub.origin, token: "hf_secret" } };
     const { digest, message } = await load("hf:owner/name/model.gguf", options);
     assert.equal(digest, digestOf(FILE), message);
     assert.ok(hub.cdn.requests.length > 0);

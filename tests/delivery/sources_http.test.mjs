@@ -6,11 +6,11 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { systemClock } from "../../www/dist/model_source/clock.js";
+import { systemClock } from "../../www/dist/model_source/transfer/clock.js";
 import { openHeads } from "../../www/dist/model_source/head_files.js";
 import { openModel } from "../../www/dist/model_source/open.js";
-import { DownloadPause } from "../../www/dist/model_source/pause.js";
-import { resolveModel } from "../../www/dist/page/model_option.js";
+import { DownloadPause } from "../../www/dist/model_source/transfer/pause.js";
+import { resolveModel } from "../../www/dist/options/model.js";
 import { startModelServer } from "../browser/model_server.mjs";
 import { startHub } from "./hub_server.mjs";
 import { randomBytes } from "./random.mjs";
@@ -42,7 +42,7 @@ describe("the hub", () => {
   });
   const locate = (token) =>
     resolveModel("hf:owner/name/model.gguf", {
-      baseUrl: hub.hub.origin,
+      baseURL: hub.hub.origin,
       ...(token && { token }),
     }).location;
 
@@ -63,7 +63,7 @@ describe("the hub", () => {
 
   test("says that a repository of GGUF files is not a model folder", async () => {
     const { location } = resolveModel("hf:owner/name", {
-      baseUrl: hub.hub.origin,
+      baseURL: hub.hub.origin,
       token: "hf_secret",
     });
     await assert.rejects(

@@ -3,11 +3,11 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { NoSuchFile } from "../../www/dist/model_source/failure.js";
-import { openMirrored } from "../../www/dist/model_source/mirrors.js";
-import { locatedFiles } from "../../www/dist/model_source/named_files.js";
-import { fetchWith } from "../../www/dist/model_source/requests.js";
-import { resolveModel } from "../../www/dist/page/model_option.js";
+import { NoSuchFile } from "../../www/dist/model_source/store/failure.js";
+import { openMirrored } from "../../www/dist/model_source/sources/mirrors.js";
+import { locatedFiles } from "../../www/dist/model_source/sources/named_files.js";
+import { fetchWith } from "../../www/dist/model_source/transfer/requests.js";
+import { resolveModel } from "../../www/dist/options/model.js";
 
 const FILE = Uint8Array.from({ length: 10_000_000 }, (_, i) => (i * 2654435761) >> 13);
 const URLS = ["https://a.example/m", "https://b.example/m", "https://c.example/m"];
@@ -178,7 +178,7 @@ describe("requests", () => {
   test("have the app's headers, and the token only at its origin", async (context) => {
     const seen = [];
     context.mock.method(globalThis, "fetch", async (url, init) => seen.push([url, init]));
-    const hub = { baseUrl: "https://hub.example", token: "hf_x" };
+    const hub = { baseURL: "https://hub.example", token: "hf_x" };
     const model = {
       url: ["hf:o/n/m.gguf", "https://hub.example.evil.example/m.gguf"],
       fetch: { headers: { "x-key": "1" }, credentials: "include" },

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
-import { cacheKey } from "../../www/dist/model_source/cache_key.js";
-import { Redaction } from "../../www/dist/model_source/redact.js";
-import { identityOf, selectKeys } from "../../www/dist/page/cached_model.js";
-import { resolveModel } from "../../www/dist/page/model_option.js";
+import { cacheKey } from "../../www/dist/model_source/store/cache_key.js";
+import { Redaction } from "../../www/dist/model_source/transfer/redact.js";
+import { identityOf, selectKeys } from "../../www/dist/cache/selection.js";
+import { resolveModel } from "../../www/dist/options/model.js";
 
 const FILE = "https://example.org/dir/model.gguf";
 
@@ -127,7 +127,7 @@ describe("a name on the hub", () => {
   });
 
   test("is resolved at the hub that the app names, and the token is only for that origin", () => {
-    const options = { baseUrl: "https://hub.example.com/mirror", token: "hf_secret" };
+    const options = { baseURL: "https://hub.example.com/mirror", token: "hf_secret" };
     const location = at("hf:owner/name/m.gguf", options);
     assert.deepEqual(location.urls, [
       "https://hub.example.com/mirror/owner/name/resolve/main/m.gguf",
@@ -152,11 +152,11 @@ describe("a name on the hub", () => {
   });
 
   test("needs an encrypted connection for a token", () => {
-    const options = { baseUrl: "http://hub.example.com", token: "x" };
+    const options = { baseURL: "http://hub.example.com", token: "x" };
     assert.throws(() => at("hf:o/n", options), /hub\.token would be sent .* in the clear/);
-    assert.ok(at("hf:o/n", { baseUrl: "http://localhost:1234", token: "x" }));
+    assert.ok(at("hf:o/n", { baseURL: "http://localhost:1234", token: "x" }));
     assert.throws(() => at("hf:o/n", { token: "a b" }), /hub\.token/);
-    assert.throws(() => at("hf:o/n", { baseUrl: "no url" }), /hub\.baseUrl must be a URL/);
+    assert.throws(() => at("hf:o/n", { baseURL: "no url" }), /hub\.baseURL must be a URL/);
   });
 });
 

@@ -5,8 +5,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { after, before, beforeEach, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { systemClock } from "../../www/dist/model_source/clock.js";
-import { DownloadPause } from "../../www/dist/model_source/pause.js";
+import { systemClock } from "../../www/dist/model_source/transfer/clock.js";
+import { DownloadPause } from "../../www/dist/model_source/transfer/pause.js";
 
 let server;
 let url;

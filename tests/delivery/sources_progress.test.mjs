@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DownloadProgress } from "../../www/dist/model_source/progress.js";
+import { DownloadProgress } from "../../www/dist/model_source/transfer/progress.js";
 
 function started() {
   const clock = { ms: 0 };

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openMirrored } from "../../www/dist/model_source/mirrors.js";
-import { urlSource } from "../../www/dist/model_source/url_source.js";
+import { openMirrored } from "../../www/dist/model_source/sources/mirrors.js";
+import { urlSource } from "../../www/dist/model_source/sources/url.js";
 import { FAULTS, FaultServer } from "./fault_server.mjs";
 import { MemoryBrowser } from "./memory_browser.mjs";
 import { randomBytes, seeded } from "./random.mjs";

@@ -71,7 +71,7 @@ const MODEL_ROWS: &[&[&str]] = &[
     &["inspect_tower", "refusal"],
     &["inspect"],
     &["transformer"],
-    &["vision", "features"],
+    &["picture_rows", "features"],
     &["patch_grid", "pace"],
     &["steps", "slots"],
     &["lora"],
@@ -80,6 +80,7 @@ const MODEL_ROWS: &[&[&str]] = &[
     &["load_options"],
     &["layers"],
     &["hugging_face"],
+    &["vision"],
     &["architectures"],
     &["config"],
 ];

@@ -20,12 +20,20 @@ use inpage::engine::{
     CausalModel, Chooser, Clock, Engine, EngineHandle, EngineLimits, Input, MemoryCopy,
     ModelLimits, Permit, Row, SequenceMemory, StepOutput,
 };
-use inpage::pictures::{FileHeader, PictureFormat};
+use inpage::pictures::{FileHeader, Filter, PictureFormat, PictureGeometry, PictureTexts};
 use inpage::sample::Sampled;
 use inpage::text::Tokenizer;
 use inpage::weights::Metadata;
 use inpage::{Error, Result};
 use serde_json::{Value, json};
+
+/// The text around pixels in prompts of a model that cuts pictures into tiles.
+pub const TILE_TEXTS: PictureTexts = PictureTexts {
+    before_tile: "<fake_token_around_image><row_{row}_col_{column}>",
+    before_whole: "<fake_token_around_image><global-img>",
+    after_whole: "<fake_token_around_image>",
+    ..PictureTexts::plain("<image>")
+};
 
 pub const MODEL_ID: &str = "org/fake-model";
 pub const PROMPT: &str = "The capital of France is";
@@ -499,10 +507,14 @@ impl Server {
     /// Makes it a model that takes pictures, of `rows` tokens each, with this chat template.
     pub fn see(&self, rows: usize, template: &str) {
         let control = ["<image>", "<fake_token_around_image>", "<global-img>"];
-        let format = PictureFormat::Tiles {
-            size: 8,
-            longest_edge: 8,
-            rows,
+        let format = PictureFormat {
+            texts: &TILE_TEXTS,
+            filter: Filter::Lanczos,
+            geometry: PictureGeometry::Tiles {
+                size: 8,
+                longest_edge: 8,
+                rows,
+            },
         };
         self.see_as(format, control, template);
     }

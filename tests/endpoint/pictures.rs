@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::FutureExt;
 use image::{DynamicImage, ImageFormat};
-use inpage::pictures::{GridSizes, PictureFormat};
+use inpage::pictures::{Filter, GridSizes, PictureFormat, PictureGeometry, PictureTexts};
 use serde_json::{Value, json};
 
 use crate::fixture::*;
@@ -164,17 +164,36 @@ fn case_112_files_of_all_formats() {
 
 /// How three families take pictures, and their control tokens.
 fn families() -> [(PictureFormat, [&'static str; 3]); 3] {
-    let tiles = PictureFormat::Tiles {
-        size: 512,
-        longest_edge: 2048,
-        rows: 1,
+    let tiles = PictureFormat {
+        texts: &TILE_TEXTS,
+        filter: Filter::Lanczos,
+        geometry: PictureGeometry::Tiles {
+            size: 512,
+            longest_edge: 2048,
+            rows: 1,
+        },
     };
-    let stretched = PictureFormat::Stretched { size: 896, rows: 1 };
-    let grid = PictureFormat::Grid(GridSizes {
-        side: 32,
-        min_pixels: 1 << 10,
-        max_pixels: 1 << 20,
-    });
+    let stretched = PictureFormat {
+        texts: const {
+            &PictureTexts {
+                row_token: "<image_soft_token>",
+                before_whole: "\n\n<start_of_image>",
+                after_whole: "<end_of_image>\n\n",
+                ..PictureTexts::plain("<start_of_image>")
+            }
+        },
+        filter: Filter::Bilinear,
+        geometry: PictureGeometry::Stretched { size: 896, rows: 1 },
+    };
+    let grid = PictureFormat {
+        texts: const { &PictureTexts::plain("<|image_pad|>") },
+        filter: Filter::Bicubic,
+        geometry: PictureGeometry::Grid(GridSizes {
+            side: 32,
+            min_pixels: 1 << 10,
+            max_pixels: 1 << 20,
+        }),
+    };
     [
         (
             tiles,

@@ -24,7 +24,7 @@ use inpage::{
 use pollster::block_on;
 
 use crate::fixture::{
-    Noise, assert_close, gpu, ids, matrices, tensor, tilings, values, variants, words,
+    Noise, assert_close, gpu, ids, matrices, tensor, tilings, values, variants, variants_for, words,
 };
 
 const EXPERTS: usize = 5;
@@ -178,15 +178,16 @@ struct Halves {
     down: Vec<f32>,
 }
 
-/// Each format with one variant for few tokens, and with every tiling for many tokens. Not with all
-/// variants, because pipelines take time to compile.
+/// Each format with one variant for few tokens, and thorough ones with every tiling for many tokens, others with one. Not
+/// with all variants, because pipelines take time to compile.
 fn cases(gpu: &Gpu) -> Vec<(TensorType, Variant, Vec<usize>)> {
     let (variants, tilings) = (variants(gpu), tilings(gpu));
     let mut cases = Vec::new();
     for (i, format) in TensorType::ALL.iter().copied().enumerate() {
         let variant = variants[i % variants.len()];
         cases.push((format, variant, vec![1, 3, MAX_TOKENS]));
-        cases.extend(tilings.iter().map(|&tiling| (format, tiling, vec![9, 50])));
+        let tilings = variants_for(format, &tilings).into_iter();
+        cases.extend(tilings.map(|tiling| (format, tiling, vec![9, 50])));
     }
     cases
 }

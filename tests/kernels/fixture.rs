@@ -63,21 +63,28 @@ pub fn variants(gpu: &Gpu) -> Vec<Variant> {
     variants
 }
 
-/// Every form of matmul that the device supports, with formats that differ in it.
-pub fn matmuls(gpu: &Gpu) -> Vec<(Variant, TensorType)> {
+/// A variant and a tensor type, with the sizes (rows, columns) at which they are tested.
+pub type MatmulCase = (Variant, TensorType, Vec<(usize, usize)>);
+
+/// Every form of matmul that the device supports, with formats that differ in it, and sizes.
+pub fn matmuls(gpu: &Gpu) -> Vec<MatmulCase> {
     let tilings = tilings(gpu);
     let each = |format| {
-        let variants = variants_for(format, &tilings).into_iter();
-        variants.map(move |variant| (variant, format))
+        let variants = variants_with_sizes(format, &tilings).into_iter();
+        variants.map(move |(variant, sizes)| (variant, format, sizes))
     };
-    let mut pairs: Vec<_> = TensorType::ALL.iter().copied().flat_map(each).collect();
+    let mut cases: Vec<_> = TensorType::ALL.iter().copied().flat_map(each).collect();
     let in_arithmetic = |matmul| Variant {
         matmul,
         ..Variant::PORTABLE
     };
     let mut add = |matmul, formats: &[TensorType]| {
         let variant = in_arithmetic(matmul);
-        pairs.extend(formats.iter().map(|&format| (variant, format)));
+        cases.extend(
+            formats
+                .iter()
+                .map(|&format| (variant, format, sizes(format))),
+        );
     };
     add(
         Arithmetic::I8,
@@ -89,7 +96,7 @@ pub fn matmuls(gpu: &Gpu) -> Vec<(Variant, TensorType)> {
             &[TensorType::F32, TensorType::Q4_0, TensorType::Q6_K],
         );
     }
-    pairs
+    cases
 }
 
 /// A variant whose matmul and attention use workgroup memory, and one whose do not.
@@ -265,4 +272,28 @@ pub fn variants_for(format: TensorType, variants: &[Variant]) -> Vec<Variant> {
         true => variants.to_vec(),
         false => vec![variants[place.expect("a format") % variants.len()]],
     }
+}
+
+/// The variants that a format is tested with, each with its sizes: one that all have, and of the other sizes as many as
+/// it takes to have each with some variant. Not all pairs, because pipelines take time to compile.
+pub fn variants_with_sizes(
+    format: TensorType,
+    variants: &[Variant],
+) -> Vec<(Variant, Vec<(usize, usize)>)> {
+    let variants = variants_for(format, variants);
+    let [first, main, others @ ..] = &sizes(format)[..] else {
+        let with_sizes = variants.into_iter().map(|it| (it, sizes(format)));
+        return with_sizes.collect();
+    };
+    let mut others = [&[*first], others].concat();
+    // In blocks of 256 columns, two sizes are the same.
+    others.retain(|size| size != main);
+    let mut sizes_of = vec![vec![*main]; variants.len()];
+    let place = TensorType::ALL.iter().position(|of| *of == format);
+    for i in 0..others.len().max(variants.len()) {
+        // Other variants meet a size in the next format.
+        let variant = (i + place.expect("a format")) % variants.len();
+        sizes_of[variant].push(others[i % others.len()]);
+    }
+    variants.into_iter().zip(sizes_of).collect()
 }

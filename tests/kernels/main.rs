@@ -12,6 +12,7 @@ mod cpu;
 mod experts;
 mod logits;
 mod norms;
+mod refused;
 mod sampling;
 mod self_test;
 mod sequences;

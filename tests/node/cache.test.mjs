@@ -21,7 +21,7 @@ import { root } from "../../scripts/process.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
 import { cachePlace } from "../../www/dist/node/cache_place.js";
 import { FileLocks } from "../../www/dist/node/file_locks.js";
-import { fileSource } from "../../www/dist/node/file_source.js";
+import { fileSource } from "../../www/dist/node/disk_file.js";
 import { startModelServer } from "../browser/model_server.mjs";
 
 const TALES = join(root, "www/models/tales.gguf");

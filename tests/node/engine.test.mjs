@@ -78,8 +78,8 @@ describe("an engine with several models", () => {
     const engine = await createEngine({ models });
     let needed;
     try {
-      await engine.load("story");
-      await engine.load("texts");
+      await engine.loadModel("story");
+      await engine.loadModel("texts");
       const infos = Object.values((await engine.info()).models);
       needed = Math.max(...infos.map(({ memoryBytes }) => memoryBytes));
     } finally {
@@ -87,8 +87,8 @@ describe("an engine with several models", () => {
     }
     const limited = await createEngine({ models, memoryBudgetBytes: needed });
     try {
-      await limited.load("gpt-4");
-      await limited.load("texts");
+      await limited.loadModel("gpt-4");
+      await limited.loadModel("texts");
       assert.deepEqual(await statuses(limited), ["unloaded", "ready"]);
     } finally {
       await limited.dispose();
@@ -108,7 +108,10 @@ describe("an engine with the embedded model", () => {
   const given = { fetch: globalThis.fetch, self: globalThis.self };
 
   before(async () => {
-    engine = await createEngine({ onProgress: ({ phase }) => phases.push(phase), maxN: 2 });
+    engine = await createEngine({
+      onProgress: ({ phase }) => phases.push(phase),
+      endpoint: { maxN: 2 },
+    });
   });
   after(() => engine?.dispose());
 
@@ -300,11 +303,11 @@ describe("options", () => {
   });
 
   test("an unknown switch is an error, and a signal aborts the load", async () => {
-    await assert.rejects(createEngine({ maxM: 1 }), {
+    await assert.rejects(createEngine({ endpoint: { maxM: 1 } }), {
       code: "invalid_option",
       message: /maxM.*use maxN/,
     });
-    await assert.rejects(createEngine({ maxN: -1 }), { code: "invalid_option" });
+    await assert.rejects(createEngine({ endpoint: { maxN: -1 } }), { code: "invalid_option" });
     const controller = new AbortController();
     const reason = new DOMException("enough", "AbortError");
     const loading = createEngine({ signal: controller.signal });
@@ -313,21 +316,25 @@ describe("options", () => {
   });
 
   test("getEngine gives equal options one engine, on the CPU, until it is disposed", async () => {
-    const engine = await getEngine({ maxQueue: 3 });
+    const engine = await getEngine({ endpoint: { maxQueue: 3 } });
     try {
-      assert.equal(await getEngine({ maxQueue: 3 }), engine);
+      assert.equal(await getEngine({ endpoint: { maxQueue: 3 } }), engine);
       assert.equal((await engine.info()).device, "cpu");
     } finally {
       await engine.dispose();
     }
-    const next = await getEngine({ maxQueue: 3, background: true });
+    const next = await getEngine({ endpoint: { maxQueue: 3 }, background: true });
     await next.dispose();
     assert.notEqual(next, engine);
   });
 
   test("in the background, requests wait for the model unless they are not supposed to", async () => {
     for (const whenModelNotReady of [undefined, "error"]) {
-      const engine = await createEngine({ background: true, persist: true, whenModelNotReady });
+      const engine = await createEngine({
+        background: true,
+        persist: true,
+        endpoint: { whenModelNotReady },
+      });
       try {
         const early = await engine.fetch("http://localhost/v1/completions", {
           method: "POST",

@@ -155,7 +155,7 @@ describe("an engine that sees", () => {
   });
 
   test("pictures of other servers are for browsers", async () => {
-    const options = { model: MODEL, projector: PROJECTOR, remoteImages: true };
+    const options = { model: MODEL, projector: PROJECTOR, endpoint: { remoteImages: true } };
     await assert.rejects(createEngine(options), {
       code: "invalid_option",
       message: /remoteImages/,
@@ -211,7 +211,6 @@ describe("a server that sees", () => {
       [[MODEL, "--projector", PROJECTOR, "--projector", PROJECTOR], /given twice/],
       [[`a=${MODEL}`, "--projector", PROJECTOR], /has no name: NAME=PLACE/],
       [[`a=${MODEL}`, "--projector", `b=${PROJECTOR}`], /no model has the name b/],
-      [[MODEL, "--switches", '{"projector":"a"}'], /projector is not a switch/],
     ]) {
       const { status, stderr } = await runServe("--port", "0", ...args);
       assert.equal(status, 2, stderr);

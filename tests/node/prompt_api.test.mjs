@@ -15,7 +15,10 @@ let LanguageModel;
 const asked = [];
 
 before(async () => {
-  engine = await createEngine({ chatTemplate, load: { contextTokens: CONTEXT_TOKENS } });
+  engine = await createEngine({
+    endpoint: { chatTemplate },
+    load: { contextTokens: CONTEXT_TOKENS },
+  });
   const { create } = engine.chat.completions;
   engine.chat.completions.create = function (body, options) {
     asked.push(body);
@@ -186,7 +189,7 @@ test("what cannot be asked is refused", async () => {
 });
 
 test("availability follows the load, which monitors are told of", async () => {
-  const model = createLanguageModel({ chatTemplate, maxQueue: 3 });
+  const model = createLanguageModel({ endpoint: { chatTemplate, maxQueue: 3 } });
   assert.equal(await model.availability(), "downloadable");
   const parts = [];
   const creating = model.create({
@@ -199,7 +202,7 @@ test("availability follows the load, which monitors are told of", async () => {
   assert.equal(parts.at(-1), 1);
   assert.ok((await session.prompt("Hi", { responseConstraint: /[a-z]{3}/ })).length === 3);
   const { getEngine } = await import("../../www/dist/node/index.js");
-  await (await getEngine({ chatTemplate, maxQueue: 3 })).dispose();
+  await (await getEngine({ endpoint: { chatTemplate, maxQueue: 3 } })).dispose();
   assert.equal(await model.availability(), "downloadable");
   assert.equal((await model.params()).maxTemperature, 2);
 });

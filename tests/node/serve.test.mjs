@@ -258,7 +258,6 @@ describe("the command line", () => {
       [["a=a.gguf", "a=b.gguf"], /the name a is given twice/],
       [["a=a.gguf", "--id", "b"], /--id is for one model/],
       [["a=a.gguf", "--lora", "b.gguf"], /--lora is for one model/],
-      [["a.gguf", "--memory-budget", "5"], /--memory-budget is for models with names/],
       [["a=a.gguf", "--memory-budget", "2 GB"], /--memory-budget takes a whole number/],
       [["--port", "70000"], /--port takes a whole number up to 65535, not 70000/],
       [["--context", "0"], /--context takes a whole number of at least 1/],
@@ -267,7 +266,6 @@ describe("the command line", () => {
       [["--kv-format", "q4_0"], /--kv-format/],
       [["--allow-origin", "app.example.com"], /--allow-origin is \*/],
       [["--switches", "{"], /--switches/],
-      [["--switches", '{"model":"x"}'], /model is not a switch/],
       [["--lora", "a.gguf=big"], /the scale is a number/],
     ]) {
       const { status, stdout, stderr } = await runServe(...args);
@@ -287,6 +285,7 @@ describe("the command line", () => {
       for (const [args, said] of [
         [["missing.gguf", "--port", "0"], /no file .*missing\.gguf/],
         [["--switches", '{"maxM":1}', "--port", "0"], /maxM/],
+        [["--switches", '{"model":"x"}', "--port", "0"], /endpoint\.model does not exist/],
         [["--port", String(taken.address().port)], /EADDRINUSE.*another with --port/],
       ]) {
         const { status, stderr } = await runServe(...args);

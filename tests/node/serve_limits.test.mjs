@@ -35,7 +35,7 @@ describe("before the body", () => {
   const bodies = [];
 
   before(async () => {
-    engine = await createEngine({ apiKey: "k1", maxBodyBytes: 1000 });
+    engine = await createEngine({ endpoint: { apiKey: "k1", maxBodyBytes: 1000 } });
   });
   after(() => engine?.dispose());
 

@@ -87,7 +87,8 @@ for (const name of ["ai", "ai-6"]) {
         ...{ model, prompt, maxOutputTokens: 500, abortSignal: controller.signal, onError() {} },
       });
       for await (const _ of stream.textStream) controller.abort();
-      while (engine.openExchanges > 0) await new Promise((done) => setTimeout(done, 10));
+      while ((await engine.info()).activeGenerations > 0)
+        await new Promise((done) => setTimeout(done, 10));
       const other = createInpage({ engine })("other");
       const failing = sdk.generateText({ model: other, ...greedy, maxRetries: 0 });
       await assert.rejects(failing, { name: "InpageError", code: "model_not_found" });
@@ -116,7 +117,7 @@ for (const name of ["ai", "ai-6"]) {
         `import { generateText } from ${JSON.stringify(types.replace(/d\.ts$/, "js"))};
 import { createInpage, inpage } from ${JSON.stringify(join(root, "www/dist/ai_sdk/index.js"))};
 await generateText({ model: inpage("default"), prompt: "Once" });
-await generateText({ model: createInpage({ maxQueue: 4 }).completionModel(), prompt: "Once" });
+await generateText({ model: createInpage({ endpoint: { maxQueue: 4 } }).completionModel(), prompt: "Once" });
 `,
       );
       const tsc = [join(root, "node_modules/typescript/bin/tsc"), "--noEmit", "--ignoreConfig"];

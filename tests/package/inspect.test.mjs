@@ -412,7 +412,7 @@ test("a projector's file is described, with what it fits", async () => {
     /^ {2}pictures +a longest side of \d+ pixels, cut into tiles of \d+x\d+/m,
   );
   assert.match(tiles.stdout, /^ {2}tokens +\d+ to \d+ for a picture/m);
-  const any = await inspect(join(pictures, "mmproj-qwen3vl.gguf"));
+  const any = await inspect(join(pictures, "qwen3vl.mmproj.gguf"));
   assert.match(any.stdout, /^ {2}pictures +near their own size, in squares of \d+x\d+ pixels/m);
 });
 

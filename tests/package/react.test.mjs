@@ -127,7 +127,7 @@ describe("hooks of React", { skip }, () => {
     assert.deepEqual([old, text], [undefined, "é0 é1 "]);
     await until("writer", "!state.isLoading");
     assert.equal((await shown("writer")).completion, text);
-    await page.waitForFunction(() => [...engines][0].openExchanges === 0);
+    await page.waitForFunction(async () => (await [...engines][0].info()).active === 0);
   });
 
   test("an unmounted component stops its generation; the engine stays for the next one", async () => {
@@ -139,7 +139,7 @@ describe("hooks of React", { skip }, () => {
     await until("writer", "state.completion.length > 0");
     await page.evaluate(() => show());
     assert.equal(await page.evaluate(() => window.first), undefined);
-    await page.waitForFunction(() => [...engines][0].openExchanges === 0);
+    await page.waitForFunction(async () => (await [...engines][0].info()).active === 0);
     await page.evaluate(() => show(writer(), loader()));
     await until("loader", "state.isReady");
     assert.equal(await page.evaluate(() => engines.size), 1);

@@ -1,10 +1,7 @@
 //! Pictures of any size: the tiny random models in `pictures` against what `transformers` computes from the same weights
 //! (`scripts/references/vision_grids.py`): rows of pictures, logits after prompts with several of them, and tokens after these.
 
-use std::{
-    path::{Path, PathBuf},
-    rc::Rc,
-};
+use std::rc::Rc;
 
 use inpage::{
     Error,
@@ -17,27 +14,19 @@ use inpage::{
     pictures::{Part, Picture},
     runtime::start_vision,
     sample::{Sampler, SamplingParams},
-    weights::{FileSource, Gguf},
+    weights::Gguf,
 };
 use pollster::block_on;
 use serde_json::{Value, json};
 
 use crate::{
-    fixture::{self, Compute, all_computes, floats, ids, load, npy, picture},
+    fixture::{Compute, all_computes, floats, ids, load, npy_of, picture},
+    picture_files::PictureFiles,
     picture_folders::Folder,
     references::assert_parity,
 };
 
 const TOLERANCE: f32 = 0.02;
-
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/pictures")
-}
-
-fn open(name: &str) -> (Gguf, FileSource) {
-    let source = FileSource::open(folder().join(name)).expect("a model");
-    (block_on(Gguf::read(&source)).expect("a GGUF"), source)
-}
 
 fn options() -> LoadOptions {
     LoadOptions {
@@ -59,12 +48,11 @@ fn altered(
     name: &str,
     alter: impl FnOnce(&mut Gguf),
 ) -> Result<Transformer, Error> {
-    let (gguf, source) = open(&format!("{name}.gguf"));
+    let [(gguf, source), (mut tower, tower_source)] = PictureFiles::of(name).ggufs();
     let model = load(compute.clone(), &gguf, &source, options(), |_, _| ());
     let mut model = block_on(model).expect("a model that runs");
-    let (mut gguf, source) = open(&format!("mmproj-{name}.gguf"));
-    alter(&mut gguf);
-    block_on(start_vision(&mut model, &gguf, &source, |_| ()))?;
+    alter(&mut tower);
+    block_on(start_vision(&mut model, &tower, &tower_source, |_| ()))?;
     Ok(model)
 }
 
@@ -152,14 +140,16 @@ fn best(logits: &[f32]) -> u32 {
     best.unwrap() as u32
 }
 
-const NAMES: [&str; 3] = ["qwen3vl", "qwen25vl", "qwen2vl"];
+fn reference(name: &str) -> Value {
+    PictureFiles::of(name).json("reference.json")
+}
 
 #[test]
 fn pictures_of_any_size_become_the_rows_of_the_reference() {
     for (device, compute) in all_computes() {
-        for name in NAMES {
-            let reference = fixture::json(&folder().join(format!("{name}.json")));
-            let expected = npy(&folder().join(format!("{name}.npy")));
+        for name in &PictureFiles::names(true) {
+            let reference = reference(name);
+            let expected = npy_of(PictureFiles::of(name).bytes("rows.npy"));
             let mut model = model(&compute, name);
             let mut rows = Vec::new();
             for (pixels, _) in pictures(&model, &reference) {
@@ -178,8 +168,8 @@ fn pictures_of_any_size_become_the_rows_of_the_reference() {
 #[test]
 fn prompts_with_pictures_meet_their_references() {
     for (device, compute) in all_computes() {
-        for name in NAMES {
-            let reference = fixture::json(&folder().join(format!("{name}.json")));
+        for name in &PictureFiles::names(true) {
+            let reference = reference(name);
             let expected = floats(&reference["logits"]);
             let mut model = model(&compute, name);
             let prompt = prompt(&model, &reference);
@@ -197,9 +187,9 @@ fn prompts_with_pictures_meet_their_references() {
 #[test]
 fn tokens_after_pictures_meet_their_references() {
     for (device, compute) in all_computes() {
-        for name in NAMES {
+        for name in &PictureFiles::names(true) {
             let what = format!("{name} on the {device}");
-            let reference = fixture::json(&folder().join(format!("{name}.json")));
+            let reference = reference(name);
             let greedy = ids(&reference["greedy"]);
             let expected = floats(&reference["greedy_logits"]);
             let mut model = model(&compute, name);
@@ -243,9 +233,9 @@ fn tokens_after_pictures_meet_their_references() {
 #[test]
 fn batches_keep_the_positions_of_each_sequence() {
     for (device, compute) in all_computes() {
-        for name in NAMES {
+        for name in &PictureFiles::names(true) {
             let what = format!("{name} on the {device}");
-            let reference = fixture::json(&folder().join(format!("{name}.json")));
+            let reference = reference(name);
             let greedy = ids(&reference["greedy"]);
             let expected = floats(&reference["greedy_logits"]);
             let mut model = model(&compute, name);
@@ -302,20 +292,18 @@ fn batches_keep_the_positions_of_each_sequence() {
 
 /// The folder of a model.
 fn folder_of(name: &str) -> Folder {
-    let files = [format!("{name}.gguf"), format!("mmproj-{name}.gguf")];
-    let description = folder().join(format!("{name}.folder.json"));
-    Folder::of(&description, &files.map(|file| open(&file)))
+    Folder::of(&PictureFiles::of(name))
 }
 
 /// Text model and tower of one folder, against the references of the files.
 #[test]
 fn folders_with_towers_meet_the_references() {
-    for name in NAMES {
+    for name in &PictureFiles::names(true) {
         let files = folder_of(name);
         let text = block_on(Checkpoint::open(&files, &options())).expect("a text model");
         let tower = block_on(Checkpoint::open_tower(&files)).unwrap();
         let tower = tower.expect("a tower");
-        let reference = fixture::json(&folder().join(format!("{name}.json")));
+        let reference = reference(name);
         for (device, compute) in all_computes() {
             let model = load(compute, &text.gguf, &text.source, options(), |_, _| ());
             let mut model = block_on(model).expect("a model that runs");

@@ -22,6 +22,7 @@ mod kept_kernels;
 mod kv_formats;
 mod long_context;
 mod picture_families;
+mod picture_files;
 mod picture_folders;
 mod pictures;
 mod prefixes;

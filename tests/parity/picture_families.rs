@@ -1,7 +1,7 @@
 //! Families of models that take pictures against the references that `scripts/references/vision.py` makes: the rows of
 //! each picture, the logits after a prompt with several, and how such a prompt may be divided. Files and folders.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use inpage::{
@@ -14,28 +14,17 @@ use inpage::{
     ops::kv_memory::KvFormat,
     pictures::{Part, Picture},
     runtime::{InspectionOptions, inspect, start_vision},
-    weights::{ByteSource, FileSource, Gguf, LocalFiles},
+    weights::{ByteSource, Gguf, LocalFiles},
 };
 use pollster::block_on;
 use serde_json::{Value, json};
 
 use crate::{
-    fixture::{self, Compute, all_computes, floats, load, picture, sequence},
+    fixture::{Compute, all_computes, floats, load, picture, sequence},
+    picture_files::{self, PictureFiles},
     picture_folders::Folder,
     references::assert_parity,
 };
-
-const NAMES: [&str; 2] = ["gemma3", "idefics3"];
-
-fn file(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/pictures");
-    folder.join(name)
-}
-
-fn open(path: &Path) -> (Gguf, FileSource) {
-    let source = FileSource::open(path).expect("a model");
-    (block_on(Gguf::read(&source)).expect("a GGUF"), source)
-}
 
 fn options() -> LoadOptions {
     LoadOptions {
@@ -49,8 +38,7 @@ fn options() -> LoadOptions {
 
 /// A text model with its tower.
 fn model(compute: &Compute, name: &str) -> Transformer {
-    let text = open(&file(&format!("{name}.gguf")));
-    let tower = open(&file(&format!("{name}.mmproj.gguf")));
+    let [text, tower] = PictureFiles::of(name).ggufs();
     started(compute, (&text.0, &text.1), (&tower.0, &tower.1))
 }
 
@@ -63,8 +51,7 @@ fn started<S: ByteSource>(compute: &Compute, text: (&Gguf, &S), tower: (&Gguf, &
 
 /// The folder of the model in the files.
 fn folder(name: &str) -> Folder {
-    let files = ["gguf", "mmproj.gguf"].map(|end| open(&file(&format!("{name}.{end}"))));
-    Folder::of(&file(&format!("{name}.folder.json")), &files)
+    Folder::of(&PictureFiles::of(name))
 }
 
 /// What a reference says, with pixels as the tower takes them.
@@ -77,7 +64,7 @@ struct Reference {
 
 impl Reference {
     fn of(name: &str, model: &Transformer) -> Reference {
-        let json = fixture::json(&file(&format!("{name}.json")));
+        let json = PictureFiles::of(name).json("reference.json");
         let format = model.vision().unwrap().config().format();
         let list = |key: &str| json[key].as_array().unwrap().clone();
         let parts = list("pictures").into_iter().flat_map(|size| {
@@ -136,7 +123,7 @@ fn logits(model: &mut Transformer, prompt: &Prompt, ends: &[usize]) -> Result<Ve
 
 #[test]
 fn pictures_become_the_rows_and_the_logits_of_the_reference() {
-    for name in NAMES {
+    for name in &PictureFiles::names(false) {
         for (device, compute) in all_computes() {
             let mut model = model(&compute, name);
             let reference = Reference::of(name, &model);
@@ -156,7 +143,7 @@ fn pictures_become_the_rows_and_the_logits_of_the_reference() {
 /// Text model and tower of one folder, against the same references.
 #[test]
 fn folders_with_towers_meet_the_references() {
-    for name in NAMES {
+    for name in &PictureFiles::names(false) {
         let folder = folder(name);
         let text = block_on(Checkpoint::open(&folder, &options())).expect("a text model");
         let tower = block_on(Checkpoint::open_tower(&folder)).unwrap();
@@ -175,8 +162,7 @@ fn folders_with_towers_meet_the_references() {
 /// A row would not see the first ones of its picture in a shorter window.
 #[test]
 fn pictures_that_exceed_a_window_are_refused() {
-    let (mut gguf, source) = open(&file("gemma3.gguf"));
-    let tower = open(&file("gemma3.mmproj.gguf"));
+    let [(mut gguf, source), tower] = PictureFiles::of("gemma3").ggufs();
     for (window, is_refused) in [(24u32, true), (25, false)] {
         let key = "gemma3.attention.sliding_window";
         gguf.metadata.insert(key, window);
@@ -227,7 +213,8 @@ fn a_prompt_may_be_divided_where_no_picture_is() {
 /// The widths that a report names: that of the text model, and that of the models that its tower fits.
 #[test]
 fn an_inspection_tells_of_text_model_and_tower_of_a_folder() {
-    for name in NAMES {
+    // Models with a file for the tower.
+    for name in ["gemma3", "idefics3"] {
         let folder = folder(name);
         let report = block_on(inspect(&folder, InspectionOptions::default())).unwrap();
         let model = report.model.expect("a text model").hyperparameters;
@@ -241,7 +228,8 @@ fn an_inspection_tells_of_text_model_and_tower_of_a_folder() {
             (stored as u64, 1)
         );
 
-        let alone = LocalFiles::at(file(&format!("{name}.mmproj.gguf"))).unwrap();
+        let alone = picture_files::folder().join(format!("{name}.mmproj.gguf"));
+        let alone = LocalFiles::at(alone).unwrap();
         let alone = block_on(inspect(&alone, InspectionOptions::default())).unwrap();
         assert!(alone.runs && alone.model.is_none() && alone.tokenizer.is_none());
         assert_eq!(alone.projector.unwrap().hyperparameters, Some(sizes));

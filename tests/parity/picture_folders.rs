@@ -1,16 +1,16 @@
-//! Hugging Face folders of the models in `pictures`, in memory: `NAME.folder.json` says which tensors of the files are those of
+//! Hugging Face folders of the models in `pictures`, in memory: `folder.json` says which tensors of the files are those of
 //! a checkpoint.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use inpage::{
     Error,
-    weights::{BytesSource, FileSource, Gguf, ModelFiles},
+    weights::{BytesSource, Gguf, ModelFiles},
 };
 use pollster::block_on;
 use serde_json::{Value, json};
 
-use crate::fixture;
+use crate::picture_files::PictureFiles;
 
 /// A folder in memory.
 pub struct Folder(BTreeMap<String, Vec<u8>>);
@@ -40,8 +40,9 @@ impl Folder {
     }
 
     /// The folder of the model in `files`, a text model and its tower. Its tensors are f32.
-    pub fn of(description: &Path, files: &[(Gguf, FileSource); 2]) -> Folder {
-        let description = fixture::json(description);
+    pub fn of(files: &PictureFiles) -> Folder {
+        let description = files.json("folder.json");
+        let files = files.ggufs();
         let (mut header, mut data) = (serde_json::Map::new(), Vec::<u8>::new());
         for (name, place) in description["tensors"].as_object().unwrap() {
             let file = &files[place[0].as_u64().unwrap() as usize];
@@ -76,7 +77,7 @@ impl Folder {
 
 /// The elements of a tensor of the checkpoint, which is one of the file or several.
 fn elements(
-    (gguf, source): &(Gguf, FileSource),
+    (gguf, source): &(Gguf, BytesSource<Vec<u8>>),
     names: &Value,
     form: &str,
     heads: usize,

@@ -2,7 +2,7 @@
 //! not part of the package.
 
 import init, { measureReplay } from "/dist-bench/wasm/inpage.js";
-import { resolveModel } from "/dist/page/model_option.js";
+import { resolveModel } from "/dist/options/model.js";
 import { openModel } from "/dist/model_source/open.js";
 import { extendWebGpu } from "/dist/worker/webgpu_features.js";
 

@@ -2,7 +2,7 @@
 
 import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
-import { resolveModel } from "../dist/page/model_option.js";
+import { resolveModel } from "../dist/options/model.js";
 import { openHeads } from "../dist/model_source/head_files.js";
 import init, { inspectModel } from "../dist/wasm/inpage.js";
 import { openLocal } from "./local_files.mjs";

@@ -2,8 +2,8 @@
 
 import { stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { namedFiles } from "../dist/model_source/named_files.js";
-import { fileSource } from "../dist/node/file_source.js";
+import { namedFiles } from "../dist/model_source/sources/named_files.js";
+import { fileSource } from "../dist/node/disk_file.js";
 import { isOfFolder } from "../dist/node/local_place.js";
 
 /**

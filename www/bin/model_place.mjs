@@ -20,5 +20,5 @@ function modelAt(url) {
 
 /** The `hub` option from the environment variables that other programs for model hubs use. */
 export function hubOf({ HF_ENDPOINT, HF_TOKEN }) {
-  return { ...(HF_ENDPOINT && { baseUrl: HF_ENDPOINT }), ...(HF_TOKEN && { token: HF_TOKEN }) };
+  return { ...(HF_ENDPOINT && { baseURL: HF_ENDPOINT }), ...(HF_TOKEN && { token: HF_TOKEN }) };
 }

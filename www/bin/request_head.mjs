@@ -2,14 +2,13 @@
 //! size. It refuses nothing: a request that fails them goes to the endpoint without its body, and the endpoint refuses it.
 
 import { createHash, timingSafeEqual } from "node:crypto";
-import { routeAt } from "../dist/exchange/base_paths.js";
+import { endpointRoute } from "../dist/exchange/base_paths.js";
 
 /** A function of URL, method and headers that is true if the endpoint looks at the body. */
 export function bodyCheck({ basePaths, apiKey }) {
   const isAuthorized = typeof apiKey === "string" ? bearerCheck(apiKey) : () => true;
   return (url, { method, headers }) => {
-    const route = routeAt(url, basePaths);
-    if (method !== "POST" || route === undefined || /^models(\/|$)/.test(route)) return false;
+    if (method !== "POST" || endpointRoute(url, basePaths)?.method !== method) return false;
     return isAuthorized(headers.authorization ?? "") && isJson(headers["content-type"] ?? "");
   };
 }

@@ -18,8 +18,8 @@ HF_TOKEN, INPAGE_API_KEY and INPAGE_CACHE_DIR are used. Models with names are lo
 A path with a = in it begins with ./ or /.
 
   --id NAME            what requests may call the model besides "default" (default: the name of the file)
-  --memory-budget N    most bytes that all loaded models with names may need; those that were not used for the longest
-                       time are unloaded (default: no limit)
+  --memory-budget N    most bytes of memory that the models may need together; of several with names, those that were not
+                       used for the longest time are unloaded (default: no limit)
   --port N             default 8080; 0 takes any free port
   --host ADDRESS       the address to listen on: 127.0.0.1 (default), or another one to be reached from outside
   --api-key KEY        requests need "Authorization: Bearer KEY". Other users of this machine can see arguments: the
@@ -133,8 +133,9 @@ function requestOf(args) {
       ...limitsIn(values),
     },
     engine: {
-      ...switches,
       ...served,
+      // The model of a server is loaded from the start; those of several begin with a request, which waits.
+      endpoint: { ...(!served.models && { whenModelNotReady: "error" }), ...switches },
       hub: hubOf(process.env),
       lora: values.lora.map(adapterAt),
       device: oneOf("device", values.device, ["auto", "cpu", "webgpu"]),
@@ -169,13 +170,12 @@ function modelsOf(positionals, values) {
     cache: !values["no-cache"],
   });
   const memoryBudgetBytes = wholeNumber("memory-budget", values["memory-budget"], 1);
+  const budget = memoryBudgetBytes !== undefined && { memoryBudgetBytes };
   const named = positionals.map(withName);
   if (!named.some((it) => it !== null)) {
     if (positionals.length > 1) {
       throw new Error(`several models need names: NAME=${positionals[0]} NAME=${positionals[1]}`);
     }
-    if (memoryBudgetBytes !== undefined)
-      throw new Error("--memory-budget is for models with names");
     const [place = "embedded"] = positionals;
     const [projector, ...further] = values.projector;
     if (further.length > 0) throw new Error("--projector is given twice");
@@ -185,6 +185,7 @@ function modelsOf(positionals, values) {
     return {
       model: { ...modelAt(place), ...(values.id && { id: values.id }) },
       ...(projector !== undefined && { projector: modelAt(projector) }),
+      ...budget,
     };
   }
   if (values.id !== undefined) throw new Error("--id is for one model: the others have names");
@@ -203,7 +204,7 @@ function modelsOf(positionals, values) {
     if ("projector" in models[name]) throw new Error(`--projector is given twice for ${name}`);
     models[name] = { model: models[name], projector: modelAt(place) };
   }
-  return { models, ...(memoryBudgetBytes !== undefined && { memoryBudgetBytes }) };
+  return { models, ...budget };
 }
 
 function switchesOf(values) {
@@ -215,23 +216,6 @@ function switchesOf(values) {
   }
   if (typeof switches !== "object" || switches === null || Array.isArray(switches)) {
     throw new Error("--switches takes a JSON object");
-  }
-  // They would be options of the program and not of the endpoint.
-  for (const name of [
-    "model",
-    "models",
-    "memoryBudgetBytes",
-    "hub",
-    "projector",
-    "lora",
-    "device",
-    "threads",
-    "load",
-    "onProgress",
-    "signal",
-    "upstream",
-  ]) {
-    if (name in switches) throw new Error(`--switches: ${name} is not a switch of the endpoint`);
   }
   const warn = (message) => process.stderr.write(`inpage serve: ${message}\n`);
   const environment = switches.apiKey ? {} : process.env;
@@ -276,8 +260,6 @@ async function run({ host, port, access, door, engine: options }) {
   // The endpoint answers 503 until the model is loaded. The port is bound first, so that a port in use fails before a
   // load that may take minutes.
   const engine = await createEngine({
-    // The model of a server is loaded from the start; those of several begin with a request, which waits.
-    ...(!options.models && { whenModelNotReady: "error" }),
     ...options,
     ...{ background: true, onProgress: progressLine() },
   });

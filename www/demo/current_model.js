@@ -66,7 +66,7 @@ export class CurrentModel {
       engine = await createEngine({
         model: option,
         ...(projector !== undefined && { projector }),
-        ...(chatTemplate !== undefined && { chatTemplate }),
+        ...(chatTemplate !== undefined && { endpoint: { chatTemplate } }),
         workerUrl: new URL("./engine_worker.js", import.meta.url),
         // Threads on hosts that do not isolate the page.
         isolatedFrame: SERVICE_WORKER,

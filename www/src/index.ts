@@ -1,3 +1,3 @@
-//! The package's entry for pages: one file after the build. `node/index.ts` is the entry of other programs, `api.ts` what both export.
+//! The package's entry for pages: one file after the build. `node/index.ts` is the entry of other programs, `exports.ts` what both export.
 
-export * from "./api.js";
+export * from "./exports.js";

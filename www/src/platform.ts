@@ -1,7 +1,7 @@
 //! What the package needs from the program around it and browsers provide in their own way: a folder for the cache, locks,
 //! files on disk, threads. A program that is no browser supplies them (`node/platform.ts`), on each of its threads.
 
-import type { ModelSource } from "./model_source/source.js";
+import type { ModelSource } from "./byte_source.js";
 
 /** The engine's thread, as its owner sees it. */
 export type EngineThread = Pick<Worker, "onmessage" | "onerror" | "postMessage" | "terminate">;

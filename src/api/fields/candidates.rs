@@ -1,7 +1,8 @@
 //! `n` and `best_of` (specification 8): how many choices are returned and how many candidates are
 //! generated for them.
 
-use super::declare::fields;
+use super::declare::{Field, Or, fields};
+use super::kinds::{Count, count};
 use super::reader::{Fields, out_of_range};
 use crate::api::error::fault;
 use crate::api::switches::Switches;
@@ -9,10 +10,13 @@ use crate::{RequestFault, Result};
 
 fields! {
     CandidateFields {
-        /// Choices returned per prompt.
-        n: Option<u32>,
-        /// Candidates generated per prompt; the `n` best are returned.
-        best_of: Option<u32>,
+        /// Choices per prompt.
+        n: Or<Count> = count(1).up_to("maxN", |it| it.max_n as usize).or(1),
+        /// Candidates per prompt; the `n` best are returned.
+        best_of: Field<Count> = count(0)
+            .up_to("maxBestOf", |it| it.max_best_of as usize)
+            .default_is("`n`")
+            .range("at least `n`"),
     }
 }
 
@@ -23,10 +27,11 @@ pub(in crate::api) fn read(
     switches: &Switches,
     stream: bool,
 ) -> Result<(usize, usize)> {
-    let n = fields.integer("n", 1..=switches.max_n.into())?.unwrap_or(1);
+    let n = CandidateFields::n.read(fields, switches)?;
     // A `best_of` that defaults to `n` is not limited by `maxBestOf`.
-    let best_of = fields.integer("best_of", 0..=switches.max_best_of.into())?;
-    let best_of = best_of.unwrap_or(n);
+    let best_of = CandidateFields::best_of
+        .read(fields, switches)?
+        .unwrap_or(n);
     if best_of < n {
         let bounds = format!("at least n = {n}");
         return Err(out_of_range("best_of", &bounds, best_of));
@@ -38,6 +43,5 @@ pub(in crate::api) fn read(
             format!("best_of {best_of} cannot be streamed: it is greater than n = {n}"),
         ));
     }
-    // Both are bounded by switches of 32 bits.
-    Ok((n as usize, best_of as usize))
+    Ok((n, best_of))
 }

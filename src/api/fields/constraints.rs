@@ -3,8 +3,9 @@
 
 use serde_json::{Map, Value};
 
-use super::declare::{fields, wire_types};
+use super::declare::{Field, fields, wire_types};
 use super::form::Form;
+use super::kinds::{Shape, shape};
 use super::reader::{Fields, describe, invalid_type, member, missing_member, unknown_type};
 use super::structured_outputs::{self, Structured};
 use super::tools::{self, ToolCalls};
@@ -14,13 +15,18 @@ use crate::grammar::GrammarSource;
 use crate::{RequestFault, Result};
 
 fields! {
-    ConstraintFields {
+    FormatFields uses [ResponseFormat] {
         /// Whether the completion must be JSON.
-        response_format: Option<ResponseFormat>,
-        /// What the whole completion must match; a text is GBNF.
-        grammar: Option<Grammar>,
-        /// A JSON schema.
-        json_schema: Option<JsonSchema>,
+        response_format: Field<Shape> = shape("object", "ResponseFormat"),
+    }
+}
+
+fields! {
+    GrammarFields uses [Grammar, JsonSchema] {
+        /// What the whole completion must match; a string is GBNF.
+        grammar: Field<Shape> = shape("object or string", "Grammar"),
+        /// A JSON schema that the completion must match.
+        json_schema: Field<Shape> = shape("object or bool", "JsonSchema").of("llama.cpp"),
     }
 }
 
@@ -79,9 +85,9 @@ wire_types! {
     }
 }
 
-const FORMAT: &str = "response_format";
+const FORMAT: &str = FormatFields::response_format.name;
 const TEXT: &str = "text";
-const GRAMMAR: &str = "grammar";
+const GRAMMAR: &str = GrammarFields::grammar.name;
 
 /// The constraint that the fields of specification 9 describe.
 #[derive(Debug, Clone, PartialEq)]
@@ -228,7 +234,7 @@ fn named_schema(field: &str, outer: &Map<String, Value>) -> Result<GrammarSource
 
 /// llama.cpp's schema beside the other fields.
 fn json_schema(fields: &Fields) -> Result<Option<Structured>> {
-    const PARAM: &str = "json_schema";
+    const PARAM: &str = GrammarFields::json_schema.name;
     match fields.get(PARAM) {
         None => Ok(None),
         Some(schema @ (Value::Object(_) | Value::Bool(_))) => Ok(Some(Structured {

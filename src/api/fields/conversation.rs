@@ -3,9 +3,10 @@
 
 use serde_json::{Map, Value};
 
-use super::declare::{fields, wire_types};
+use super::declare::{Field, Or, fields, wire_types};
 use super::given::{Given, arguments, call};
 use super::images::{ImageReader, Images};
+use super::kinds::{Flag, Shape, Words, flag, shape, words};
 use super::reader::{Fields, invalid_value, missing, shorten};
 use crate::api::error::fault;
 use crate::api::switches::Switches;
@@ -13,22 +14,22 @@ use crate::text::{LocalTime, alias_reasoning};
 use crate::{RequestFault, Result};
 
 fields! {
-    ConversationFields {
-        /// The conversation so far.
-        #[ts(type = "ChatMessage[]")]
-        messages: (),
-        /// Further variables of the chat template.
-        #[ts(optional, type = "Record<string, unknown> | null")]
-        chat_template_kwargs: Option<()>,
-        /// How much the model should think, if its chat template knows the word.
-        #[ts(optional, type = "\"none\" | \"minimal\" | \"low\" | \"medium\" | \"high\" | \"xhigh\" | \"max\" | null")]
-        reasoning_effort: Option<()>,
+    ConversationFields uses [ChatMessage] {
+        /// The conversation so far. Roles are `system`, `developer`, `user`, `assistant`, `tool` and `function`; content is a
+        /// string or parts.
+        messages: Field<Shape> = shape("object[]", "ChatMessage[]").required().range("not empty"),
+        /// Further variables of the chat template, such as `{"enable_thinking": false}`.
+        chat_template_kwargs: Field<Shape> = shape("object", "Record<string, unknown>").of("vLLM"),
+        /// How much the model should think, if its chat template knows the word; `none` and `minimal` switch thinking off
+        /// where the template can.
+        reasoning_effort: Field<Words> = words(EFFORTS),
         /// End the prompt with the beginning of the assistant's message.
-        add_generation_prompt: Option<bool>,
+        add_generation_prompt: Field<Flag> =
+            flag().default_is("true, and false with `continue_final_message`").of("vLLM"),
         /// Continue the last message instead of beginning one.
-        continue_final_message: Option<bool>,
+        continue_final_message: Or<Flag> = flag().or(false).of("vLLM"),
         /// Whether the model may call several tools in one message.
-        parallel_tool_calls: Option<bool>,
+        parallel_tool_calls: Or<Flag> = flag().or(true),
     }
 }
 
@@ -74,7 +75,7 @@ wire_types! {
     }
 }
 
-const MESSAGES: &str = "messages";
+const MESSAGES: &str = ConversationFields::messages.name;
 pub(in crate::api) const EFFORTS: &[&str] =
     &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
@@ -121,8 +122,9 @@ pub(in crate::api) fn read(
         usable_tools.contains(&name)
     };
     let tools = fields.array("tools")?.unwrap_or_default();
-    let continues_final_message = fields.boolean("continue_final_message")?.unwrap_or(false);
-    let add_generation_prompt = fields.boolean("add_generation_prompt")?;
+    let continues_final_message =
+        ConversationFields::continue_final_message.read(fields, switches)?;
+    let add_generation_prompt = ConversationFields::add_generation_prompt.read(fields, switches)?;
     if continues_final_message && add_generation_prompt == Some(true) {
         return Err(fault(
             RequestFault::ConflictingParameters,
@@ -135,13 +137,13 @@ pub(in crate::api) fn read(
         template: switches.chat_template.clone(),
         tools: tools.iter().filter(is_usable).cloned().collect(),
         variables: fields
-            .object("chat_template_kwargs")?
+            .object(ConversationFields::chat_template_kwargs.name)?
             .cloned()
             .unwrap_or_default(),
-        reasoning_effort: fields.word("reasoning_effort", EFFORTS)?,
+        reasoning_effort: ConversationFields::reasoning_effort.read(fields, switches)?,
         add_generation_prompt: add_generation_prompt.unwrap_or(!continues_final_message),
         continues_final_message,
-        parallel_tool_calls: fields.boolean("parallel_tool_calls")?.unwrap_or(true),
+        parallel_tool_calls: ConversationFields::parallel_tool_calls.read(fields, switches)?,
         images: images.finish(MESSAGES),
         now,
     })

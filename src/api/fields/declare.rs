@@ -1,16 +1,94 @@
-//! Declarations of request fields: one place for a field's name, type and documentation.
+//! Declarations of request fields: a field's name, type, bounds, default and documentation, once. The parsers read fields
+//! through their declarations; the types in TypeScript and the tables of `docs/api.md` are generated from them.
 
-/// Declares the fields of one group: their names become the constant `FIELDS`; names, types and
-/// documentation become the TypeScript type of the group. Nothing is deserialized into the struct:
-/// the group's `read` reads each field with its own checks and error codes.
+use super::reader::Fields;
+use crate::Result;
+use crate::api::switches::Switches;
+
+/// Declares a group of fields: a type that has a constant for each field, and `NAMES`. `uses` lists the types that the
+/// group's types in TypeScript name.
 macro_rules! fields {
-    ($(#[$meta:meta])* $group:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* }) => {
-        pub(in crate::api) const FIELDS: &[&str] = &[$(stringify!($field)),*];
+    ($(#[doc = $group_docs:literal])* $(#[allow($lint:ident)])? $group:ident $(uses [$($used:ty),+])? {
+        $($(#[doc = $docs:literal])+ $name:ident: $declared:ty = $field:expr,)*
+    }) => {
+        $(#[doc = $group_docs])*
+        pub(in crate::api) struct $group;
 
-        $crate::api::fields::declare::wire_types! {
-            $(#[$meta])*
-            #[ts(optional_fields = nullable)]
-            pub(in crate::api) struct $group { $($(#[$field_meta])* $field: $type,)* }
+        #[allow(non_upper_case_globals)]
+        $(#[allow($lint)])?
+        impl $group {
+            /// The names of its fields.
+            pub(in crate::api) const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
+            $(
+                $(#[doc = $docs])+
+                pub(in crate::api) const $name: $declared = $field.named(stringify!($name));
+            )*
+        }
+
+        #[cfg(test)]
+        impl $crate::api::fields::listed::Group for $group {
+            const NAME: &'static str = stringify!($group);
+
+            fn members() -> Vec<$crate::api::fields::listed::Member> {
+                let member = $crate::api::fields::listed::Member::new;
+                vec![$(member(&[$($docs),+], &$group::$name)),*]
+            }
+
+            fn visit_types(_visitor: &mut impl ts_rs::TypeVisitor) {
+                $($(_visitor.visit::<$used>();)+)?
+            }
+        }
+    };
+}
+
+/// Declares the body of a route: a type that lists the groups of its fields. In TypeScript it is an object with all of them.
+macro_rules! request {
+    ($(#[doc = $docs:literal])+ $request:ident: $($group:ty),+ $(,)?) => {
+        $(#[doc = $docs])+
+        pub(in crate::api) struct $request;
+
+        impl $request {
+            /// The names of its fields.
+            pub(in crate::api) fn names() -> impl Iterator<Item = &'static str> {
+                [$(<$group>::NAMES),+].into_iter().flatten().copied()
+            }
+
+            /// The groups, for documents.
+            #[cfg(test)]
+            pub(in crate::api) fn listed() -> Vec<$crate::api::fields::listed::ListedGroup> {
+                vec![$($crate::api::fields::listed::ListedGroup::of::<$group>()),+]
+            }
+        }
+
+        #[cfg(test)]
+        impl ts_rs::TS for $request {
+            type WithoutGenerics = $request;
+            type OptionInnerType = $request;
+
+            fn docs() -> Option<String> {
+                Some($crate::api::fields::listed::comment(&[$($docs),+]))
+            }
+
+            fn name(_: &ts_rs::Config) -> String {
+                stringify!($request).to_owned()
+            }
+
+            fn inline(_: &ts_rs::Config) -> String {
+                $crate::api::fields::listed::object(&$request::listed())
+            }
+
+            fn decl(config: &ts_rs::Config) -> String {
+                format!("type {} = {};", Self::name(config), Self::inline(config))
+            }
+
+            fn visit_dependencies(visitor: &mut impl ts_rs::TypeVisitor) {
+                use $crate::api::fields::listed::Group as _;
+                $(<$group>::visit_types(visitor);)+
+            }
+
+            fn output_path() -> Option<std::path::PathBuf> {
+                Some("types.ts".into())
+            }
         }
     };
 }
@@ -27,4 +105,180 @@ macro_rules! wire_types {
     };
 }
 
-pub(in crate::api) use {fields, wire_types};
+pub(in crate::api) use {fields, request, wire_types};
+
+/// A bound or default that is fixed or that a switch sets.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::api) enum Setting<T> {
+    Fixed(T),
+    /// The switch, and its value.
+    Switch(
+        #[cfg_attr(not(test), expect(dead_code, reason = "for documents"))] &'static str,
+        fn(&Switches) -> T,
+    ),
+}
+
+impl<T: Copy> Setting<T> {
+    pub(super) fn of(self, switches: &Switches) -> T {
+        match self {
+            Setting::Fixed(value) => value,
+            Setting::Switch(_, value) => value(switches),
+        }
+    }
+}
+
+/// What a field may be, and how its value is read.
+pub(in crate::api) trait Kind: Copy {
+    type Value;
+
+    /// The value of the field `name`; `None` if it is absent or null.
+    fn read(self, name: &str, fields: &Fields, switches: &Switches) -> Result<Option<Self::Value>>;
+}
+
+/// The declaration of a field. `D` is its default, if the default is a value of the field's own type.
+#[derive(Clone, Copy)]
+pub(in crate::api) struct Field<K, D = ()> {
+    pub name: &'static str,
+    pub(super) kind: K,
+    pub(super) default: D,
+    pub(super) notes: Notes,
+}
+
+/// A field that has a default.
+pub(in crate::api) type Or<K> = Field<K, Setting<<K as Kind>::Value>>;
+
+/// What documents say about a field besides its type and bounds.
+#[derive(Clone, Copy)]
+pub(super) struct Notes {
+    pub is_required: bool,
+    /// In words, where the default is no value of the field's type.
+    pub default: &'static str,
+    /// In words, what the type does not say.
+    pub range: &'static str,
+    /// What else it may be, in words and in TypeScript.
+    pub also: Option<(&'static str, &'static str)>,
+    /// The vendors whose field it is; empty for OpenAI's.
+    pub vendors: &'static str,
+}
+
+impl<K: Copy> Field<K> {
+    pub(super) const fn new(kind: K) -> Field<K> {
+        let notes = Notes {
+            is_required: false,
+            default: "none",
+            range: "",
+            also: None,
+            vendors: "",
+        };
+        Field {
+            name: "",
+            kind,
+            default: (),
+            notes,
+        }
+    }
+
+    /// The body must have it.
+    pub(in crate::api) const fn required(mut self) -> Field<K> {
+        self.notes.is_required = true;
+        self.notes.default = "required";
+        self
+    }
+
+    /// What holds without it, in words.
+    pub(in crate::api) const fn default_is(mut self, words: &'static str) -> Field<K> {
+        self.notes.default = words;
+        self
+    }
+}
+
+impl<K: Kind> Field<K> {
+    /// Its default.
+    pub(in crate::api) const fn or(self, value: K::Value) -> Or<K> {
+        self.with_default(Setting::Fixed(value))
+    }
+
+    /// The switch that is its default.
+    pub(in crate::api) const fn or_switch(
+        self,
+        switch: &'static str,
+        value: fn(&Switches) -> K::Value,
+    ) -> Or<K> {
+        self.with_default(Setting::Switch(switch, value))
+    }
+
+    const fn with_default(self, default: Setting<K::Value>) -> Or<K> {
+        Field {
+            name: self.name,
+            kind: self.kind,
+            default,
+            notes: self.notes,
+        }
+    }
+
+    /// The value, unless absent or null.
+    pub(in crate::api) fn read(
+        &self,
+        fields: &Fields,
+        switches: &Switches,
+    ) -> Result<Option<K::Value>> {
+        self.kind.read(self.name, fields, switches)
+    }
+}
+
+impl<K: Kind> Or<K>
+where
+    K::Value: Copy,
+{
+    /// The value, or the default.
+    pub(in crate::api) fn read(&self, fields: &Fields, switches: &Switches) -> Result<K::Value> {
+        let given = self.given(fields, switches)?;
+        Ok(given.unwrap_or_else(|| self.default.of(switches)))
+    }
+
+    /// The value, unless absent or null.
+    pub(in crate::api) fn given(
+        &self,
+        fields: &Fields,
+        switches: &Switches,
+    ) -> Result<Option<K::Value>> {
+        self.kind.read(self.name, fields, switches)
+    }
+
+    /// The default, which no switch sets.
+    pub(in crate::api) const fn fixed_default(&self) -> K::Value {
+        match self.default {
+            Setting::Fixed(value) => value,
+            Setting::Switch(..) => panic!("a switch sets this default"),
+        }
+    }
+}
+
+impl<K: Copy, D: Copy> Field<K, D> {
+    pub(in crate::api) const fn named(mut self, name: &'static str) -> Field<K, D> {
+        self.name = name;
+        self
+    }
+
+    /// What it may be, in words, where the type does not say.
+    pub(in crate::api) const fn range(mut self, words: &'static str) -> Field<K, D> {
+        self.notes.range = words;
+        self
+    }
+
+    /// What else it may be, in words and in TypeScript.
+    pub(in crate::api) const fn also(
+        mut self,
+        words: &'static str,
+        typescript: &'static str,
+    ) -> Field<K, D> {
+        self.notes.also = Some((words, typescript));
+        self
+    }
+
+    /// The vendors whose field it is.
+    pub(in crate::api) const fn of(mut self, vendors: &'static str) -> Field<K, D> {
+        self.notes.vendors = vendors;
+        self
+    }
+}

@@ -5,7 +5,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::declare::fields;
+use super::declare::{Field, fields};
+use super::kinds::{Shape, shape};
 use super::reader::{Fields, invalid_type, invalid_value, shorten};
 use crate::Result;
 use crate::api::http::Attachment;
@@ -13,13 +14,13 @@ use crate::api::switches::Switches;
 
 fields! {
     ImageFields {
-        /// `data:` URLs, or one list of them per prompt; with the switch `remoteImages` also `http:` and `https:` URLs.
-        #[ts(optional, type = "string[] | string[][] | null")]
-        images: Option<()>,
+        /// Pictures for a model that sees: `data:` URLs, or one list of them per prompt; with the switch `remoteImages` also
+        /// `http:` and `https:` URLs.
+        images: Field<Shape> = shape("string[] or string[][]", "string[] | string[][]").of("Fireworks"),
     }
 }
 
-const NAME: &str = "images";
+const NAME: &str = ImageFields::images.name;
 const MIME_TYPES: &[&str] = &[
     "image/png",
     "image/jpeg",

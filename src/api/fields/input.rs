@@ -4,26 +4,26 @@
 use serde_json::{Map, Value};
 
 use super::conversation::Conversation;
-use super::declare::{fields, wire_types};
+use super::declare::{Field, Or, fields, wire_types};
 use super::given::{Given, arguments, call};
 use super::images::ImageReader;
+use super::kinds::{Flag, Shape, Text, flag, shape, text};
 use super::reader::{Fields, invalid_type, invalid_value, missing, shorten};
 use crate::api::switches::Switches;
 use crate::text::{LocalTime, alias_reasoning};
 use crate::{RequestFault, Result};
 
 fields! {
-    InputFields {
-        /// The conversation so far: a text of the user, or messages, calls, their results and reasoning.
-        #[ts(type = "string | ResponseInputItem[]")]
-        input: (),
+    InputFields uses [ResponseInputItem, ResponseInputPart] {
+        /// The conversation so far: a string of the user, or items: messages, calls, their results and reasoning. Items of an
+        /// earlier response can be sent back as they are.
+        input: Field<Shape> = shape("string or object[]", "string | ResponseInputItem[]").required(),
         /// A system message in front of `input`.
-        instructions: Option<String>,
+        instructions: Field<Text> = text(),
         /// Further variables of the chat template.
-        #[ts(optional, type = "Record<string, unknown> | null")]
-        chat_template_kwargs: Option<()>,
+        chat_template_kwargs: Field<Shape> = shape("object", "Record<string, unknown>").of("vLLM"),
         /// Whether the model may call several tools in one answer.
-        parallel_tool_calls: Option<bool>,
+        parallel_tool_calls: Or<Flag> = flag().or(true),
     }
 }
 
@@ -99,7 +99,7 @@ wire_types! {
     }
 }
 
-const INPUT: &str = "input";
+const INPUT: &str = InputFields::input.name;
 
 /// What `encrypted_content` of this endpoint begins with. The reasoning follows as it is: it is no secret of the page.
 pub(in crate::api) const ENCRYPTED_PREFIX: &str = "inpage:";
@@ -137,8 +137,8 @@ pub(in crate::api) fn read(
     now: LocalTime,
 ) -> Result<Conversation> {
     let mut messages = Messages::new(switches);
-    if let Some(instructions) = fields.string("instructions")? {
-        messages.push_text("system", instructions);
+    if let Some(instructions) = InputFields::instructions.read(fields, switches)? {
+        messages.push_text("system", &instructions);
     }
     match fields.get(INPUT) {
         None => return Err(missing(INPUT)),
@@ -160,13 +160,13 @@ pub(in crate::api) fn read(
         template: switches.chat_template.clone(),
         tools,
         variables: fields
-            .object("chat_template_kwargs")?
+            .object(InputFields::chat_template_kwargs.name)?
             .cloned()
             .unwrap_or_default(),
         reasoning_effort: None,
         add_generation_prompt: true,
         continues_final_message: false,
-        parallel_tool_calls: fields.boolean("parallel_tool_calls")?.unwrap_or(true),
+        parallel_tool_calls: InputFields::parallel_tool_calls.read(fields, switches)?,
         now,
     })
 }

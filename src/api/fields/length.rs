@@ -1,43 +1,47 @@
 //! How long a completion may be and what ends it (specification 4.3, 6 and 11): limits, stop strings,
 //! context rules. They are applied in `run`.
 
-use serde_json::Value;
-
-use super::declare::fields;
-use super::reader::{Fields, invalid_type, invalid_value, out_of_range};
+use super::declare::{Field, Or, fields};
+use super::kinds::{
+    Count, Flag, Integer, Strings, TokenIds, Word, count, flag, integer, strings, token_ids, word,
+};
+use super::reader::{Fields, out_of_range};
 use crate::api::error::fault;
 use crate::api::switches::{ContextLengthExceededBehavior, DefaultMaxTokens, Switches};
 use crate::{Error, RequestFault, Result};
 
 fields! {
     LengthFields {
-        /// Most tokens of a completion.
-        max_tokens: Option<usize>,
-        /// The same as `max_tokens`.
-        max_completion_tokens: Option<usize>,
+        /// Most tokens of a completion; 0 generates nothing.
+        max_tokens: Field<Count> = count(0).default_is("switch `defaultMaxTokens`; of messages: what the context holds"),
+        /// The same as `max_tokens`; if several of its names are given, they must be equal.
+        max_completion_tokens: Field<Count> = count(0),
         /// The same as `max_tokens`; -1: until the context is full.
-        n_predict: Option<i64>,
-        /// Texts that end the completion.
-        #[ts(optional, type = "string | string[] | null")]
-        stop: Option<()>,
+        n_predict: Field<Integer> = integer(-1).of("llama.cpp"),
+        /// Strings that end the completion.
+        stop: Field<Strings> = strings().up_to("maxStopSequences", |it| it.max_stop_sequences).or_one(),
         /// Token ids that end the completion.
-        stop_token_ids: Option<Vec<u32>>,
-        /// Nothing ends the completion before it has this many tokens.
-        min_tokens: Option<usize>,
+        stop_token_ids: Field<TokenIds> = token_ids(1024).of("vLLM"),
+        /// Before the completion has this many tokens, end of text and stop ids are forbidden and stop strings do not count.
+        min_tokens: Or<Count> = count(0).or(0).range("at most `max_tokens`").of("vLLM"),
         /// Whether the completion includes the stop string that ended it.
-        include_stop_str_in_output: Option<bool>,
+        include_stop_str_in_output: Or<Flag> =
+            flag().or_switch("stopTextIncluded", |it| it.stop_text_included).of("vLLM"),
         /// Whether special tokens are left out of the text.
-        skip_special_tokens: Option<bool>,
+        skip_special_tokens: Or<Flag> = flag().or(true).of("vLLM"),
         /// Continue after an end-of-text token.
-        ignore_eos: Option<bool>,
+        ignore_eos: Or<Flag> = flag().or(false).of("vLLM, llama.cpp, Fireworks"),
         /// What happens when the prompt and `max_tokens` exceed the context.
-        context_length_exceeded_behavior: Option<ContextLengthExceededBehavior>,
+        context_length_exceeded_behavior: Or<Word<ContextLengthExceededBehavior>> = word(&[
+            ("truncate", ContextLengthExceededBehavior::Truncate),
+            ("error", ContextLengthExceededBehavior::Error),
+        ])
+        .or_switch("contextLengthExceededBehavior", |it| it.context_length_exceeded_behavior)
+        .of("Fireworks"),
         /// Drop the start of a prompt that is too long.
-        truncate_sequence: Option<bool>,
+        truncate_sequence: Or<Flag> = flag().or(false).of("mistral.rs"),
     }
 }
-
-const MAX_STOP_TOKEN_IDS: usize = 1024;
 
 /// The fields of this group.
 #[derive(Debug, Clone)]
@@ -61,45 +65,49 @@ pub(in crate::api) struct Length {
 }
 
 /// `default_max_tokens` holds without `max_tokens`. `own_name` is what the route calls `max_tokens` besides its names in
-/// [`FIELDS`].
+/// [`LengthFields`].
 pub(in crate::api) fn read(
     fields: &Fields,
     switches: &Switches,
     default_max_tokens: DefaultMaxTokens,
     own_name: Option<&str>,
 ) -> Result<Length> {
-    let (max_tokens, fills_context) = max_tokens(fields, own_name)?;
-    let behavior = fields.word("context_length_exceeded_behavior", &["truncate", "error"])?;
+    let (max_tokens, fills_context) = max_tokens(fields, switches, own_name)?;
     Ok(Length {
-        stop: stop(fields, switches)?,
-        stop_token_ids: stop_token_ids(fields)?,
-        min_tokens: min_tokens(fields, max_tokens, fills_context, default_max_tokens)?,
-        include_stop: fields
-            .boolean("include_stop_str_in_output")?
-            .unwrap_or(switches.stop_text_included),
-        skip_special_tokens: fields.boolean("skip_special_tokens")?.unwrap_or(true),
-        ignore_eos: fields.boolean("ignore_eos")?.unwrap_or(false),
-        exceeded_behavior: match behavior {
-            None => switches.context_length_exceeded_behavior,
-            Some("error") => ContextLengthExceededBehavior::Error,
-            Some(_) => ContextLengthExceededBehavior::Truncate,
+        stop: LengthFields::stop
+            .read(fields, switches)?
+            .unwrap_or_default(),
+        stop_token_ids: LengthFields::stop_token_ids
+            .read(fields, switches)?
+            .unwrap_or_default(),
+        min_tokens: {
+            let given = LengthFields::min_tokens.read(fields, switches)?;
+            min_tokens(given, max_tokens, fills_context, default_max_tokens)?
         },
-        truncate_sequence: fields.boolean("truncate_sequence")?.unwrap_or(false),
+        include_stop: LengthFields::include_stop_str_in_output.read(fields, switches)?,
+        skip_special_tokens: LengthFields::skip_special_tokens.read(fields, switches)?,
+        ignore_eos: LengthFields::ignore_eos.read(fields, switches)?,
+        exceeded_behavior: LengthFields::context_length_exceeded_behavior.read(fields, switches)?,
+        truncate_sequence: LengthFields::truncate_sequence.read(fields, switches)?,
         max_tokens,
         fills_context,
     })
 }
 
 /// The number of tokens if one is given, and whether `n_predict` asks for all that fit.
-fn max_tokens(fields: &Fields, own_name: Option<&str>) -> Result<(Option<usize>, bool)> {
-    let own = own_name.map_or(Ok(None), |name| fields.count(name))?;
-    let given = either(own, "max_tokens", fields.count("max_tokens")?)?;
-    let given = either(
-        given,
-        "max_completion_tokens",
-        fields.count("max_completion_tokens")?,
-    )?;
-    match fields.integer("n_predict", -1..=i128::MAX)? {
+fn max_tokens(
+    fields: &Fields,
+    switches: &Switches,
+    own_name: Option<&str>,
+) -> Result<(Option<usize>, bool)> {
+    let mut given = own_name.map_or(Ok(None), |name| fields.count(name))?;
+    for field in [
+        LengthFields::max_tokens,
+        LengthFields::max_completion_tokens,
+    ] {
+        given = either(given, field.name, field.read(fields, switches)?)?;
+    }
+    match LengthFields::n_predict.read(fields, switches)? {
         Some(-1) if given.is_some() => Err(differs("n_predict", -1)),
         Some(-1) => Ok((None, true)),
         predicted => {
@@ -122,23 +130,12 @@ fn differs(alias: &str, given: impl std::fmt::Display) -> Error {
     fault(RequestFault::ConflictingParameters, alias, message)
 }
 
-fn stop_token_ids(fields: &Fields) -> Result<Vec<u32>> {
-    let name = "stop_token_ids";
-    let ids = fields.token_ids(name)?.unwrap_or_default();
-    if ids.len() > MAX_STOP_TOKEN_IDS {
-        let bounds = format!("at most {MAX_STOP_TOKEN_IDS} ids");
-        return Err(out_of_range(name, &bounds, ids.len()));
-    }
-    Ok(ids)
-}
-
 fn min_tokens(
-    fields: &Fields,
+    min_tokens: usize,
     max_tokens: Option<usize>,
     fills_context: bool,
     default_max_tokens: DefaultMaxTokens,
 ) -> Result<usize> {
-    let min_tokens = fields.count("min_tokens")?.unwrap_or(0);
     let most = max_tokens.or(match default_max_tokens {
         DefaultMaxTokens::Tokens(tokens) if !fills_context => Some(tokens),
         _ => None,
@@ -150,27 +147,4 @@ fn min_tokens(
         }
         _ => Ok(min_tokens),
     }
-}
-
-fn stop(fields: &Fields, switches: &Switches) -> Result<Vec<String>> {
-    let stops = match fields.get("stop") {
-        None => Vec::new(),
-        Some(Value::String(text)) => vec![text.clone()],
-        Some(Value::Array(elements)) => elements
-            .iter()
-            .map(|element| match element {
-                Value::String(text) => Ok(text.clone()),
-                other => Err(invalid_type("stop", "made of strings", other)),
-            })
-            .collect::<Result<_>>()?,
-        Some(other) => return Err(invalid_type("stop", "a string or an array", other)),
-    };
-    if stops.len() > switches.max_stop_sequences {
-        let bounds = format!("at most {} strings", switches.max_stop_sequences);
-        return Err(out_of_range("stop", &bounds, stops.len()));
-    }
-    if stops.iter().any(String::is_empty) {
-        return Err(invalid_value("stop", "a stop string must not be empty"));
-    }
-    Ok(stops)
 }

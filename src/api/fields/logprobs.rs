@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 
-use super::declare::fields;
+use super::declare::{Field, Or, fields};
+use super::kinds::{Count, Flag, Word, count, flag, word};
 use super::reader::{Fields, invalid_type};
 use crate::RequestFault;
 use crate::Result;
@@ -11,22 +12,31 @@ use crate::api::error::fault;
 use crate::api::switches::{LogprobsShape, Switches};
 use crate::engine::generation::LogprobsMode;
 
+/// How many of the most likely tokens are listed.
+const LISTED: Field<Count> = count(0).up_to("maxLogprobs", |it| it.max_logprobs as usize);
+
+/// Which distribution is described.
+pub(in crate::api) const MODE: Or<Word<LogprobsMode>> = word(&[
+    ("raw", LogprobsMode::Raw),
+    ("processed", LogprobsMode::Processed),
+])
+.or_switch("logprobsMode", |it| it.logprobs_mode)
+.of("inpage");
+
 fields! {
     LogprobsFields {
         /// How many of the most likely tokens are listed per position; with `top_logprobs` whether any are.
-        #[ts(optional, type = "number | boolean | null")]
-        logprobs: Option<()>,
+        logprobs: Field<Count> = LISTED.also("bool", "boolean").range("a boolean only beside `top_logprobs`"),
         /// How many of the most likely tokens are listed if `logprobs` is true or a number.
-        top_logprobs: Option<u32>,
+        top_logprobs: Field<Count> = LISTED.range("only with `logprobs`"),
         /// Which distribution `logprobs` describes.
-        #[ts(optional, type = "\"raw\" | \"processed\" | null")]
-        logprobs_mode: Option<LogprobsMode>,
+        logprobs_mode: Or<Word<LogprobsMode>> = MODE,
         /// Name tokens by their ids in `logprobs`, and return `token_ids`.
-        return_tokens_as_token_ids: Option<bool>,
+        return_tokens_as_token_ids: Or<Flag> = flag().or(false).of("vLLM"),
         /// Return `token_ids` and `prompt_token_ids`.
-        return_token_ids: Option<bool>,
+        return_token_ids: Or<Flag> = flag().or(false).of("vLLM"),
         /// How many of the most likely tokens are listed per token of the prompt, in `prompt_logprobs`.
-        prompt_logprobs: Option<u32>,
+        prompt_logprobs: Field<Count> = LISTED.of("vLLM"),
     }
 }
 
@@ -46,28 +56,22 @@ pub(in crate::api) struct Logprobs {
 }
 
 pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Logprobs> {
-    let mode = match fields.word("logprobs_mode", &["raw", "processed"])? {
-        None => switches.logprobs_mode,
-        Some("raw") => LogprobsMode::Raw,
-        Some(_) => LogprobsMode::Processed,
-    };
     let (top, shape) = listed(fields, switches)?;
     Ok(Logprobs {
         top,
-        mode,
+        mode: LogprobsFields::logprobs_mode.read(fields, switches)?,
         shape,
-        tokens_as_ids: fields
-            .boolean("return_tokens_as_token_ids")?
-            .unwrap_or(false),
-        token_ids: fields.boolean("return_token_ids")?.unwrap_or(false),
-        prompt: count(fields, switches, "prompt_logprobs")?,
+        tokens_as_ids: LogprobsFields::return_tokens_as_token_ids.read(fields, switches)?,
+        token_ids: LogprobsFields::return_token_ids.read(fields, switches)?,
+        prompt: LogprobsFields::prompt_logprobs.read(fields, switches)?,
     })
 }
 
 /// How many best tokens are listed per token, if any, and in which form.
 fn listed(fields: &Fields, switches: &Switches) -> Result<(Option<usize>, LogprobsShape)> {
-    let top = count(fields, switches, "top_logprobs")?;
-    match (fields.get("logprobs"), top) {
+    let top = LogprobsFields::top_logprobs.read(fields, switches)?;
+    let number = || LogprobsFields::logprobs.read(fields, switches);
+    match (fields.get(LogprobsFields::logprobs.name), top) {
         (Some(Value::Bool(true)), top) if top.is_some() || switches.boolean_logprobs => {
             Ok((Some(top.unwrap_or(0)), LogprobsShape::Content))
         }
@@ -81,24 +85,14 @@ fn listed(fields: &Fields, switches: &Switches) -> Result<(Option<usize>, Logpro
         )),
         (Some(Value::Bool(false)) | None, Some(0)) => Ok((None, switches.logprobs_shape)),
         // Beside a number it says how many are listed, in the form of the number.
-        (Some(number), Some(top)) if number.is_number() => {
-            count(fields, switches, "logprobs")?;
+        (Some(given), Some(top)) if given.is_number() => {
+            number()?;
             Ok((Some(top), switches.logprobs_shape))
         }
         (Some(boolean @ Value::Bool(_)), None) => {
             let expected = "an integer, or a boolean beside top_logprobs";
             Err(invalid_type("logprobs", expected, boolean))
         }
-        _ => Ok((
-            count(fields, switches, "logprobs")?,
-            switches.logprobs_shape,
-        )),
+        _ => Ok((number()?, switches.logprobs_shape)),
     }
-}
-
-/// A number of tokens to list.
-fn count(fields: &Fields, switches: &Switches, name: &str) -> Result<Option<usize>> {
-    let count = fields.integer(name, 0..=switches.max_logprobs.into())?;
-    // Bounded by a switch of 32 bits.
-    Ok(count.map(|count| count as usize))
 }

@@ -1,15 +1,17 @@
 //! How a prompt becomes tokens (specification 4.2 and 11): special tokens that are added, and tokens that are cut.
 
-use super::declare::fields;
+use super::declare::{Field, Or, fields};
+use super::kinds::{Flag, Integer, flag, integer};
 use super::reader::{Fields, out_of_range};
 use crate::Result;
+use crate::api::switches::Switches;
 
 fields! {
     PromptTokenFields {
         /// Whether the tokenizer adds its start-of-text token to a prompt that is text.
-        add_special_tokens: Option<bool>,
+        add_special_tokens: Or<Flag> = flag().or(true).of("vLLM"),
         /// Keep this many tokens of the prompt's end; -1: as many as the context holds.
-        truncate_prompt_tokens: Option<i64>,
+        truncate_prompt_tokens: Field<Integer> = integer(-1).range("not 0").of("vLLM"),
     }
 }
 
@@ -31,17 +33,16 @@ pub(in crate::api) enum KeptTokens {
     Last(usize),
 }
 
-/// `add_special` is the default of `add_special_tokens`.
-pub(in crate::api) fn read(fields: &Fields, add_special: bool) -> Result<PromptTokens> {
-    let name = "truncate_prompt_tokens";
-    let kept = match fields.integer(name, -1..=i128::MAX)? {
+pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<PromptTokens> {
+    let field = PromptTokenFields::truncate_prompt_tokens;
+    let kept = match field.read(fields, switches)? {
         None => KeptTokens::All,
         Some(-1) => KeptTokens::Fitting,
-        Some(0) => return Err(out_of_range(name, "-1 or at least 1", 0)),
+        Some(0) => return Err(out_of_range(field.name, "-1 or at least 1", 0)),
         Some(tokens) => KeptTokens::Last(usize::try_from(tokens).unwrap_or(usize::MAX)),
     };
     Ok(PromptTokens {
-        add_special: fields.boolean("add_special_tokens")?.unwrap_or(add_special),
+        add_special: PromptTokenFields::add_special_tokens.read(fields, switches)?,
         kept,
     })
 }

@@ -138,23 +138,6 @@ impl Fields {
         elements.iter().map(id).collect::<Result<_>>().map(Some)
     }
 
-    /// An array of at most `most` strings, none of them empty.
-    pub(in crate::api) fn texts(&self, name: &str, most: usize) -> Result<Option<Vec<String>>> {
-        let Some(elements) = self.array(name)? else {
-            return Ok(None);
-        };
-        if elements.len() > most {
-            let bounds = format!("at most {most} strings");
-            return Err(out_of_range(name, &bounds, elements.len()));
-        }
-        let text = |element: &Value| match element.as_str() {
-            None => Err(invalid_type(name, "made of strings", element)),
-            Some("") => Err(invalid_value(name, "a string of it must not be empty")),
-            Some(text) => Ok(text.to_owned()),
-        };
-        elements.iter().map(text).collect::<Result<_>>().map(Some)
-    }
-
     fn typed<'a, T: 'a>(
         &'a self,
         name: &str,
@@ -171,15 +154,14 @@ impl Fields {
     }
 }
 
-/// Bytes of all texts of a field that are tokenized before the request is admitted.
-const MAX_TEXT_BYTES: usize = 64 << 10;
+/// Bytes of all strings of a field that are tokenized before the request is admitted.
+pub(super) const MAX_TEXT_BYTES: usize = 64 << 10;
 
-/// Checks that the `texts` of the field `name` together are not too long.
-pub(super) fn check_text_bytes<'t>(name: &str, texts: impl Iterator<Item = &'t str>) -> Result<()> {
-    let bytes: usize = texts.map(str::len).sum();
-    match bytes > MAX_TEXT_BYTES {
+/// Checks that the strings of the field `name`, with `bytes` bytes together, have at most `most`.
+pub(super) fn check_text_bytes(name: &str, bytes: usize, most: usize) -> Result<()> {
+    match bytes > most {
         true => {
-            let bounds = format!("made of texts of at most {MAX_TEXT_BYTES} bytes together");
+            let bounds = format!("made of texts of at most {most} bytes together");
             Err(out_of_range(name, &bounds, format!("{bytes} bytes")))
         }
         false => Ok(()),

@@ -7,9 +7,14 @@ use std::collections::hash_map::Entry;
 use serde_json::Value;
 
 use super::breakers;
-use super::declare::fields;
+use super::declare::{Field, Or, Setting, fields};
+use super::kinds::{
+    Biases as BiasField, Count, Integer, Number, Shape, Strings, biases, count, integer, number,
+    number_from, shape, share, strings,
+};
 use super::reader::{
-    Fields, check_text_bytes, describe, integer, invalid_type, invalid_value, out_of_range,
+    Fields, MAX_TEXT_BYTES, check_text_bytes, describe, integer as integer_of, invalid_type,
+    invalid_value, out_of_range,
 };
 use crate::api::error::fault;
 use crate::api::switches::{MirostatTargetUnit, SamplingBounds, Switches};
@@ -18,57 +23,69 @@ use crate::engine::generation::{DryParams, MirostatParams, SamplingParams};
 use crate::text::Tokenizer;
 use crate::{Error, RequestFault, Result};
 
-fields! {
-    SamplingFields {
-        /// 0 (greedy) to 2.
-        temperature: Option<f64>,
-        /// Keep the most likely tokens whose probabilities add up to this.
-        top_p: Option<f64>,
-        /// Keep the tokens whose surprise is closest to the expected one, up to this probability mass; 1 is off.
-        typical_p: Option<f64>,
-        /// Keep this many of the most likely tokens; -1 and 0 are off.
-        top_k: Option<i64>,
-        /// Keep tokens at least this fraction as likely as the most likely one.
-        min_p: Option<f64>,
-        /// A 64-bit integer: a `bigint` keeps what a `number` cannot hold.
-        #[ts(optional, type = "number | bigint | null")]
-        seed: Option<i64>,
-        /// Subtracted from a token's logit per earlier occurrence in the completion.
-        frequency_penalty: Option<f64>,
-        /// Subtracted once from the logit of every token of the completion.
-        presence_penalty: Option<f64>,
-        /// Makes tokens of prompt and completion less likely if above 1.
-        repetition_penalty: Option<f64>,
-        /// The same as `repetition_penalty`.
-        repeat_penalty: Option<f64>,
-        /// Token ids, and what is added to their logits; or pairs of an id or a text and a number or false, which forbids
-        /// the token.
-        #[ts(
-            optional,
-            type = "Record<string, number> | [number | string, number | false][] | null"
-        )]
-        logit_bias: Option<()>,
-        /// Mirostat 2.0: the surprise to aim at; replaces `top_k`, `top_p` and `min_p`.
-        mirostat_target: Option<f64>,
-        /// Mirostat's learning rate.
-        mirostat_lr: Option<f64>,
-        /// DRY: above 0 penalizes tokens that continue a repetition.
-        dry_multiplier: Option<f64>,
-        /// DRY: growth of the penalty per repeated token.
-        dry_base: Option<f64>,
-        /// DRY: repetitions shorter than this are not penalized.
-        dry_allowed_length: Option<usize>,
-        /// DRY: texts that no repetition extends across.
-        dry_sequence_breakers: Option<Vec<String>>,
+/// The switch that lifts upper bounds, and a bound without it.
+const fn open(most: fn(&Switches) -> f64) -> Setting<f64> {
+    Setting::Switch("samplingBounds", most)
+}
+
+const fn bound(switches: &Switches, standard: f64) -> f64 {
+    match switches.sampling_bounds {
+        SamplingBounds::Standard => standard,
+        SamplingBounds::Open => f64::INFINITY,
     }
 }
 
-const MAX_LOGIT_BIASES: usize = 1024;
+const UP_TO_2: Setting<f64> = open(|it| bound(it, 2.0));
+const REPETITION_PENALTY: Field<Number> = number(Number::Positive(UP_TO_2));
+
+fields! {
+    SamplingFields {
+        /// Below 1e-5 the most likely token is taken.
+        temperature: Or<Number> = number(Number::Within(0.0, UP_TO_2)).or(1.0),
+        /// Keep the most likely tokens whose probabilities add up to this; 0 keeps only the most likely one.
+        top_p: Or<Number> = share().or(1.0),
+        /// Keep the tokens whose surprise is closest to the expected one, up to this probability mass; 1 is off.
+        typical_p: Or<Number> = share().or(1.0).of("llama.cpp, Fireworks"),
+        /// Keep this many of the most likely tokens; -1 and 0 are off.
+        top_k: Field<Integer> = integer(-1).default_is("off").of("vLLM, llama.cpp, Fireworks"),
+        /// Keep tokens at least this fraction as likely as the most likely one.
+        min_p: Or<Number> = share().or(0.0).of("vLLM, llama.cpp, Fireworks"),
+        /// The same seed gives the same output; -1 is an ordinary one. A `bigint` keeps what a `number` cannot hold.
+        seed: Field<Integer> = integer(i64::MIN as i128).at_most(i64::MAX as i128).default_is("random"),
+        /// Subtracted from a token's logit per earlier occurrence in the completion.
+        frequency_penalty: Or<Number> = number(Number::Around(UP_TO_2)).or(0.0),
+        /// Subtracted once from the logit of every token of the completion.
+        presence_penalty: Or<Number> = number(Number::Around(UP_TO_2)).or(0.0),
+        /// Makes tokens of prompt and completion less likely if above 1.
+        repetition_penalty: Or<Number> = REPETITION_PENALTY.or(1.0).of("vLLM, Fireworks"),
+        /// The same as `repetition_penalty`.
+        repeat_penalty: Field<Number> = REPETITION_PENALTY.of("llama.cpp"),
+        /// Token ids, and what is added to their logits; or pairs of an id or a string and a number or false, which forbids
+        /// the token.
+        logit_bias: Field<BiasField> = biases(1024, open(|it| bound(it, 100.0))),
+        /// Mirostat 2.0: the surprise to aim at; replaces `top_k`, `typical_p`, `top_p` and `min_p`.
+        mirostat_target: Field<Shape> = shape("number", "number")
+            .default_is("off")
+            .range("a perplexity ≥ 1, or bits above 0 (`mirostatTargetUnit`)")
+            .of("Fireworks"),
+        /// Mirostat's learning rate; no effect without a target.
+        mirostat_lr: Or<Number> = number(Number::Positive(Setting::Fixed(1.0))).or(0.1).of("Fireworks"),
+        /// DRY: above 0 penalizes tokens that continue a repetition.
+        dry_multiplier: Field<Number> = number_from(0.0).default_is("off").of("llama.cpp"),
+        /// DRY: growth of the penalty per repeated token.
+        dry_base: Or<Number> = number_from(1.0).or(1.75).of("llama.cpp"),
+        /// DRY: repetitions shorter than this are not penalized.
+        dry_allowed_length: Or<Count> = count(0).or(2).of("llama.cpp"),
+        /// DRY: strings that no repetition extends across.
+        dry_sequence_breakers: Field<Strings> =
+            strings().short().otherwise(&["\n", ":", "\"", "*"]).of("llama.cpp"),
+    }
+}
+
+const MAX_LOGIT_BIASES: usize = SamplingFields::logit_bias.kind.most_entries;
 
 /// Smaller repetition penalties have the same effect as this one; dividing by them could overflow f32.
 const MIN_REPETITION_PENALTY: f32 = 1e-20;
-
-const DEFAULT_DRY_BREAKERS: [&str; 4] = ["\n", ":", "\"", "*"];
 
 /// The sampling fields as the request gives them.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,6 +183,10 @@ impl Sampling {
         model: &SamplingDefaults,
         tokenizer: &Tokenizer,
     ) -> Result<SamplingParams> {
+        const TEMPERATURE: f32 = SamplingFields::temperature.fixed_default() as f32;
+        const TOP_P: f32 = SamplingFields::top_p.fixed_default() as f32;
+        const MIN_P: f32 = SamplingFields::min_p.fixed_default() as f32;
+        const REPETITION: f32 = SamplingFields::repetition_penalty.fixed_default() as f32;
         let given = &self.given;
         let repetition_penalty = given.repetition_penalty.or(model.repetition_penalty);
         let dry = self.dry.as_ref().map(|dry| {
@@ -179,12 +200,15 @@ impl Sampling {
         Ok(SamplingParams {
             logit_bias: self.biases(tokenizer)?,
             repetition_penalty: repetition_penalty
-                .unwrap_or(1.0)
+                .unwrap_or(REPETITION)
                 .max(MIN_REPETITION_PENALTY),
             frequency_penalty: self.frequency_penalty,
             presence_penalty: self.presence_penalty,
             dry: dry.transpose()?,
-            temperature: given.temperature.or(model.temperature).unwrap_or(1.0),
+            temperature: given
+                .temperature
+                .or(model.temperature)
+                .unwrap_or(TEMPERATURE),
             mirostat: self.mirostat,
             top_k: given
                 .top_k
@@ -192,8 +216,8 @@ impl Sampling {
                 .filter(|top_k| *top_k > 0)
                 .map(|top_k| usize::try_from(top_k).unwrap_or(usize::MAX)),
             typical_p: self.typical_p,
-            top_p: given.top_p.or(model.top_p).unwrap_or(1.0),
-            min_p: given.min_p.or(model.min_p).unwrap_or(0.0),
+            top_p: given.top_p.or(model.top_p).unwrap_or(TOP_P),
+            min_p: given.min_p.or(model.min_p).unwrap_or(MIN_P),
             seed: self.seed()?,
         })
     }
@@ -211,69 +235,35 @@ impl Sampling {
 }
 
 pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Sampling> {
-    let top_k = fields.integer("top_k", -1..=i128::MAX)?;
-    let int64 = i128::from(i64::MIN)..=i128::from(i64::MAX);
-    let bounds = Bounds::of(switches.sampling_bounds);
-    let penalty = |name| {
-        let range = -bounds.penalty..=bounds.penalty;
-        Ok::<_, Error>(fields.number_in(name, range)?.map_or(0.0, moderate))
-    };
+    let top_k = SamplingFields::top_k.read(fields, switches)?;
+    let seed = SamplingFields::seed.read(fields, switches)?;
+    let read = |field: Or<Number>| Ok::<_, Error>(moderate(field.read(fields, switches)?));
+    let share = |field: Or<Number>| Ok::<_, Error>(field.given(fields, switches)?.map(narrow));
     let Biases {
         ids: logit_bias,
         texts: text_bias,
         banned,
-    } = logit_bias(fields, bounds.bias)?;
+    } = logit_bias(fields, SamplingFields::logit_bias.kind.most.of(switches))?;
     Ok(Sampling {
         given: SamplingDefaults {
-            temperature: fields
-                .number_in("temperature", 0.0..=bounds.temperature)?
+            temperature: SamplingFields::temperature
+                .given(fields, switches)?
                 .map(moderate),
-            top_p: fields.number_in("top_p", 0.0..=1.0)?.map(narrow),
+            top_p: share(SamplingFields::top_p)?,
             top_k: top_k.map(|top_k| i64::try_from(top_k).unwrap_or(i64::MAX)),
-            min_p: fields.number_in("min_p", 0.0..=1.0)?.map(narrow),
-            repetition_penalty: repetition_penalty(fields, bounds.repetition_penalty)?,
+            min_p: share(SamplingFields::min_p)?,
+            repetition_penalty: repetition_penalty(fields, switches)?,
         },
-        seed: fields
-            .integer("seed", int64)?
-            .and_then(|seed| i64::try_from(seed).ok()),
-        typical_p: fields
-            .number_in("typical_p", 0.0..=1.0)?
-            .map_or(1.0, narrow),
-        frequency_penalty: penalty("frequency_penalty")?,
-        presence_penalty: penalty("presence_penalty")?,
+        seed: seed.and_then(|seed| i64::try_from(seed).ok()),
+        typical_p: narrow(SamplingFields::typical_p.read(fields, switches)?),
+        frequency_penalty: read(SamplingFields::frequency_penalty)?,
+        presence_penalty: read(SamplingFields::presence_penalty)?,
         logit_bias,
         text_bias,
         banned,
         mirostat: mirostat(fields, switches)?,
-        dry: dry(fields)?,
+        dry: dry(fields, switches)?,
     })
-}
-
-/// The largest absolute values of some fields.
-struct Bounds {
-    temperature: f64,
-    penalty: f64,
-    repetition_penalty: f64,
-    bias: f64,
-}
-
-impl Bounds {
-    fn of(bounds: SamplingBounds) -> Bounds {
-        match bounds {
-            SamplingBounds::Standard => Bounds {
-                temperature: 2.0,
-                penalty: 2.0,
-                repetition_penalty: 2.0,
-                bias: 100.0,
-            },
-            SamplingBounds::Open => Bounds {
-                temperature: f64::INFINITY,
-                penalty: f64::INFINITY,
-                repetition_penalty: f64::INFINITY,
-                bias: f64::INFINITY,
-            },
-        }
-    }
 }
 
 /// As an f32 of at most a million, so that finite logits stay finite. Larger values act alike: they exceed all
@@ -293,13 +283,13 @@ fn narrow_positive(number: f64) -> f32 {
     narrow(number).max(f32::MIN_POSITIVE)
 }
 
-fn repetition_penalty(fields: &Fields, most: f64) -> Result<Option<f32>> {
-    let penalty = fields.positive_number("repetition_penalty", most)?;
-    let alias = fields.positive_number("repeat_penalty", most)?;
+fn repetition_penalty(fields: &Fields, switches: &Switches) -> Result<Option<f32>> {
+    let penalty = SamplingFields::repetition_penalty.given(fields, switches)?;
+    let alias = SamplingFields::repeat_penalty.read(fields, switches)?;
     match (penalty, alias) {
         (Some(one), Some(other)) if one != other => Err(fault(
             RequestFault::ConflictingParameters,
-            "repeat_penalty",
+            SamplingFields::repeat_penalty.name,
             format!("repeat_penalty is {other}, but repetition_penalty is {one}"),
         )),
         (one, other) => Ok(one.or(other).map(moderate)),
@@ -315,7 +305,7 @@ struct Biases {
 }
 
 fn logit_bias(fields: &Fields, most: f64) -> Result<Biases> {
-    let name = "logit_bias";
+    let name = SamplingFields::logit_bias.name;
     match fields.get(name) {
         Some(Value::Array(pairs)) => bias_pairs(name, pairs, most),
         _ => Ok(Biases {
@@ -352,7 +342,7 @@ fn bias_pairs(name: &str, pairs: &[Value], most: f64) -> Result<Biases> {
                 return Err(invalid_value(name, "a text of it must not be empty"));
             }
             (id, bias) => {
-                let id = integer(id).ok_or_else(wrong)?;
+                let id = integer_of(id).ok_or_else(wrong)?;
                 let id = u32::try_from(id)
                     .map_err(|_| out_of_range(name, "made of the vocabulary's token ids", id))?;
                 match bias {
@@ -362,7 +352,8 @@ fn bias_pairs(name: &str, pairs: &[Value], most: f64) -> Result<Biases> {
             }
         }
     }
-    check_text_bytes(name, biases.texts.iter().map(|(text, _)| text.as_str()))?;
+    let bytes = biases.texts.iter().map(|(text, _)| text.len()).sum();
+    check_text_bytes(name, bytes, MAX_TEXT_BYTES)?;
     Ok(biases)
 }
 
@@ -399,7 +390,7 @@ fn bias_map(fields: &Fields, name: &str, most: f64) -> Result<Vec<(u32, f32)>> {
 }
 
 fn mirostat(fields: &Fields, switches: &Switches) -> Result<Option<MirostatParams>> {
-    let name = "mirostat_target";
+    let name = SamplingFields::mirostat_target.name;
     let target_bits = match switches.mirostat_target_unit {
         MirostatTargetUnit::Perplexity => {
             let target = fields.number_in(name, 1.0..=f64::INFINITY)?;
@@ -410,40 +401,25 @@ fn mirostat(fields: &Fields, switches: &Switches) -> Result<Option<MirostatParam
             .map(narrow_positive),
     };
     // Without a target the rate has no effect, but must be valid.
-    let learning_rate = fields.positive_number("mirostat_lr", 1.0)?.unwrap_or(0.1);
+    let learning_rate = SamplingFields::mirostat_lr.read(fields, switches)?;
     Ok(target_bits.map(|target_bits| MirostatParams {
         target_bits,
         learning_rate: narrow_positive(learning_rate),
     }))
 }
 
-fn dry(fields: &Fields) -> Result<Option<Dry>> {
-    let multiplier = fields.number_in("dry_multiplier", 0.0..=f64::INFINITY)?;
+fn dry(fields: &Fields, switches: &Switches) -> Result<Option<Dry>> {
+    let multiplier = SamplingFields::dry_multiplier.read(fields, switches)?;
     // Without a multiplier the others have no effect, but must be valid.
-    let base = fields.number_in("dry_base", 1.0..=f64::INFINITY)?;
-    let allowed_length = fields.count("dry_allowed_length")?;
-    let breakers = dry_breakers(fields)?;
+    let base = SamplingFields::dry_base.read(fields, switches)?;
+    let allowed_length = SamplingFields::dry_allowed_length.read(fields, switches)?;
+    let breakers = SamplingFields::dry_sequence_breakers.read(fields, switches)?;
     Ok(multiplier
         .filter(|multiplier| *multiplier > 0.0)
         .map(|multiplier| Dry {
             multiplier: narrow_positive(multiplier),
-            base: narrow(base.unwrap_or(1.75)),
-            allowed_length: allowed_length.unwrap_or(2),
-            breakers,
+            base: narrow(base),
+            allowed_length,
+            breakers: breakers.unwrap_or_default(),
         }))
-}
-
-fn dry_breakers(fields: &Fields) -> Result<Vec<String>> {
-    let name = "dry_sequence_breakers";
-    let Some(breakers) = fields.array(name)? else {
-        return Ok(DEFAULT_DRY_BREAKERS.map(str::to_owned).into());
-    };
-    let breaker = |breaker: &Value| match breaker.as_str() {
-        None => Err(invalid_type(name, "made of strings", breaker)),
-        Some("") => Err(invalid_value(name, "a sequence breaker must not be empty")),
-        Some(text) => Ok(text.to_owned()),
-    };
-    let breakers: Vec<String> = breakers.iter().map(breaker).collect::<Result<_>>()?;
-    check_text_bytes(name, breakers.iter().map(String::as_str))?;
-    Ok(breakers)
 }

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::declare::{fields, wire_types};
+use super::declare::{Field, Or, fields, wire_types};
+use super::kinds::{Flag, Shape, flag, shape};
 use super::reader::{Fields, invalid_type};
 use super::unknown::UnknownFieldPolicy;
 use crate::api::error::fault;
@@ -10,11 +11,12 @@ use crate::api::switches::{AlwaysIncludeUsage, Switches, UsagePlace};
 use crate::{RequestFault, Result};
 
 fields! {
-    StreamingFields {
+    StreamingFields uses [StreamOptions] {
         /// Send the answer in chunks as server-sent events.
-        stream: Option<bool>,
-        /// Only with `stream`.
-        stream_options: Option<StreamOptions>,
+        stream: Or<Flag> = flag().or(false),
+        /// What a stream reports besides the text: members `include_usage`, `continuous_usage_stats` and
+        /// `include_obfuscation` (bool; the last has no effect).
+        stream_options: Field<Shape> = shape("object", "StreamOptions").range("only with `stream: true`"),
     }
 }
 
@@ -49,7 +51,7 @@ pub(in crate::api) fn read(
     unknown: &mut UnknownFieldPolicy<'_>,
 ) -> Result<Streaming> {
     let mut streaming = Streaming {
-        stream: fields.boolean("stream")?.unwrap_or(false),
+        stream: StreamingFields::stream.read(fields, switches)?,
         ..Streaming::default()
     };
     read_options(fields, &mut streaming, unknown)?;
@@ -68,7 +70,8 @@ fn read_options(
     streaming: &mut Streaming,
     unknown: &mut UnknownFieldPolicy<'_>,
 ) -> Result<()> {
-    let Some(members) = fields.object("stream_options")? else {
+    let field = StreamingFields::stream_options.name;
+    let Some(members) = fields.object(field)? else {
         return Ok(());
     };
     for (name, value) in members {
@@ -78,7 +81,7 @@ fn read_options(
             "continuous_usage_stats" => &mut streaming.continuous_usage,
             "include_obfuscation" => &mut ignored,
             other => {
-                unknown.report(&format!("stream_options.{other}"))?;
+                unknown.report(&format!("{field}.{other}"))?;
                 continue;
             }
         };
@@ -87,14 +90,14 @@ fn read_options(
             Value::Bool(boolean) => *boolean,
             other => {
                 let expected = format!("an object whose {name} is a boolean");
-                return Err(invalid_type("stream_options", &expected, other));
+                return Err(invalid_type(field, &expected, other));
             }
         };
     }
     if !streaming.stream {
         return Err(fault(
             RequestFault::InvalidValue,
-            "stream_options",
+            field,
             "stream_options is only allowed with stream: true",
         ));
     }

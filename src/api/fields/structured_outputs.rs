@@ -2,30 +2,31 @@
 
 use serde_json::{Map, Value, json};
 
-use super::declare::{fields, wire_types};
+use super::declare::{Field, fields, wire_types};
+use super::kinds::{Shape, Text, shape, text};
 use super::reader::{Fields, describe, invalid_type, invalid_value, member};
 use crate::api::error::fault;
 use crate::grammar::{GrammarSource, Whitespace, choice_regex};
 use crate::{RequestFault, Result};
 
 fields! {
-    StructuredFields {
+    StructuredFields uses [StructuredOutputs] {
         /// What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and
         /// `grammar`.
-        structured_outputs: Option<StructuredOutputs>,
+        structured_outputs: Field<Shape> = shape("object", "StructuredOutputs").of("vLLM"),
         /// A JSON schema, or its text.
-        #[ts(optional, type = "Record<string, unknown> | boolean | string | null")]
-        guided_json: Option<()>,
+        guided_json: Field<Shape> =
+            shape("object, bool or string", "Record<string, unknown> | boolean | string").of("vLLM"),
         /// A regular expression.
-        guided_regex: Option<String>,
-        /// Texts of which the completion is one.
-        guided_choice: Option<Vec<String>>,
+        guided_regex: Field<Text> = text().of("vLLM"),
+        /// Strings of which the completion is one.
+        guided_choice: Field<Shape> = shape("string[]", "string[]").of("vLLM"),
         /// A grammar in GBNF or Lark.
-        guided_grammar: Option<String>,
+        guided_grammar: Field<Text> = text().of("vLLM"),
         /// A regular expression of the white space in the JSON of `guided_json`.
-        guided_whitespace_pattern: Option<String>,
+        guided_whitespace_pattern: Field<Text> = text().of("vLLM"),
         /// Not used.
-        guided_decoding_backend: Option<String>,
+        guided_decoding_backend: Field<Text> = text().of("vLLM"),
     }
 }
 
@@ -59,7 +60,7 @@ pub(super) struct Structured {
     pub is_schema: bool,
 }
 
-const STRUCTURED: &str = "structured_outputs";
+const STRUCTURED: &str = StructuredFields::structured_outputs.name;
 
 /// All constraints that are given, in the order of the fields.
 pub(super) fn read(fields: &Fields) -> Result<Vec<Structured>> {
@@ -67,16 +68,16 @@ pub(super) fn read(fields: &Fields) -> Result<Vec<Structured>> {
     if let Some(members) = fields.object(STRUCTURED)? {
         given.extend(structured_outputs(members)?);
     }
-    let whitespace = match fields.string("guided_whitespace_pattern")? {
+    let whitespace = match fields.string(StructuredFields::guided_whitespace_pattern.name)? {
         None => Whitespace::Limited,
         Some(pattern) => Whitespace::Pattern(pattern.to_owned()),
     };
-    fields.string("guided_decoding_backend")?;
+    fields.string(StructuredFields::guided_decoding_backend.name)?;
     for (param, kind) in [
-        ("guided_json", "json"),
-        ("guided_regex", "regex"),
-        ("guided_choice", "choice"),
-        ("guided_grammar", "grammar"),
+        (StructuredFields::guided_json.name, "json"),
+        (StructuredFields::guided_regex.name, "regex"),
+        (StructuredFields::guided_choice.name, "choice"),
+        (StructuredFields::guided_grammar.name, "grammar"),
     ] {
         if let Some(value) = fields.get(param) {
             given.push(structured(param, kind, value, &whitespace)?);

@@ -3,8 +3,9 @@
 
 use serde_json::{Map, Value};
 
-use super::declare::{fields, wire_types};
+use super::declare::{Field, fields, wire_types};
 use super::form::Form;
+use super::kinds::{Shape, shape};
 use super::reader::{Fields, describe, invalid_type, invalid_value, member, shorten, unknown_type};
 use crate::api::error::fault;
 use crate::api::switches::ToolNames;
@@ -12,11 +13,11 @@ use crate::grammar::Tool;
 use crate::{Error, RequestFault, Result};
 
 fields! {
-    ToolFields {
+    ToolFields uses [FunctionTool, ToolChoice] {
         /// Functions that the model may call.
-        tools: Option<Vec<FunctionTool>>,
+        tools: Field<Shape> = shape("object[]", "FunctionTool[]"),
         /// Whether the model may or must call a tool, and which.
-        tool_choice: Option<ToolChoice>,
+        tool_choice: Field<Shape> = shape("string or object", "ToolChoice").default_is("`auto` with tools"),
     }
 }
 
@@ -74,8 +75,8 @@ wire_types! {
     }
 }
 
-const TOOLS: &str = "tools";
-const CHOICE: &str = "tool_choice";
+const TOOLS: &str = ToolFields::tools.name;
+const CHOICE: &str = ToolFields::tool_choice.name;
 
 const MAX_NAME_BYTES: usize = 64;
 

@@ -3,141 +3,169 @@
 
 use serde_json::Value;
 
-use super::declare::fields;
+use super::declare::{Field, fields};
+use super::kinds::{Shape, unused};
 use super::reader::{Fields, describe};
 use crate::api::error::fault;
 use crate::{RequestFault, Result};
 
 fields! {
     /// Accepted and not used.
+    #[allow(dead_code)]
     VendorFields {
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        cache_prompt: Option<()>,
+        cache_prompt: Field<Shape> = unused().of("llama.cpp"),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        cache_salt: Option<()>,
+        cache_salt: Field<Shape> = unused().of("vLLM"),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        early_stopping: Option<()>,
+        early_stopping: Field<Shape> = unused().of("vLLM"),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        id_slot: Option<()>,
+        id_slot: Field<Shape> = unused().of("llama.cpp"),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        metadata: Option<()>,
+        metadata: Field<Shape> = unused(),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        n_discard: Option<()>,
+        n_discard: Field<Shape> = unused().of("llama.cpp"),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        n_keep: Option<()>,
+        n_keep: Field<Shape> = unused().of("llama.cpp"),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        prediction: Option<()>,
+        prediction: Field<Shape> = unused(),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        priority: Option<()>,
+        priority: Field<Shape> = unused().of("vLLM"),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        prompt_cache_isolation_key: Option<()>,
+        prompt_cache_isolation_key: Field<Shape> = unused().of("Fireworks"),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        prompt_cache_key: Option<()>,
+        prompt_cache_key: Field<Shape> = unused(),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        prompt_cache_max_len: Option<()>,
+        prompt_cache_max_len: Field<Shape> = unused().of("Fireworks"),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        prompt_cache_retention: Option<()>,
+        prompt_cache_retention: Field<Shape> = unused(),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        request_id: Option<()>,
+        request_id: Field<Shape> = unused().of("vLLM"),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        safety_identifier: Option<()>,
+        safety_identifier: Field<Shape> = unused(),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        service_tier: Option<()>,
+        service_tier: Field<Shape> = unused(),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        spaces_between_special_tokens: Option<()>,
+        spaces_between_special_tokens: Field<Shape> = unused().of("vLLM"),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        speculation: Option<()>,
+        speculation: Field<Shape> = unused().of("Fireworks"),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        store: Option<()>,
+        store: Field<Shape> = unused(),
         /// Not used.
-        #[ts(optional, type = "unknown")]
-        timings_per_token: Option<()>,
+        timings_per_token: Field<Shape> = unused().of("llama.cpp"),
     }
 }
 
-/// What a field of [`UNSUPPORTED`] may be.
+/// What a value of a [`Refused`] field must be.
 type IsNeutral = fn(&Fields, &Value) -> bool;
 
-/// Fields that would change the answer.
-pub(in crate::api) const UNSUPPORTED: &[&str] = &[
-    "dry_penalty_last_n",
-    "dynatemp_exponent",
-    "dynatemp_range",
-    "length_penalty",
-    "logits_processors",
-    "lora",
-    "min_keep",
-    "mirostat",
-    "mirostat_eta",
-    "mirostat_tau",
-    "n_indent",
-    "n_probs",
-    "post_sampling_probs",
-    "prompt_embeds",
-    "repeat_last_n",
-    "response_fields",
-    "return_progress",
-    "return_tokens",
-    "safe_tokenization",
-    "samplers",
-    "sampling_mask",
-    "t_max_predict_ms",
-    "top_n_sigma",
-    "use_beam_search",
-    "xtc_probability",
-    "xtc_threshold",
-];
+/// A field that would change the answer.
+pub(in crate::api) struct Refused {
+    pub name: &'static str,
+    is_neutral: IsNeutral,
+    /// The values that change nothing, in words.
+    pub accepted: &'static str,
+}
 
-/// The test of a field of [`UNSUPPORTED`].
-fn neutral(name: &str) -> IsNeutral {
-    match name {
-        "use_beam_search"
-        | "post_sampling_probs"
-        | "return_progress"
-        | "return_tokens"
-        | "safe_tokenization"
-        | "sampling_mask" => |_, value| *value == Value::Bool(false),
-        "xtc_probability" | "dynatemp_range" | "min_keep" | "mirostat" | "n_indent" | "n_probs" => {
-            |_, value| value.as_f64() == Some(0.0)
-        }
-        "length_penalty" => |_, value| value.as_f64() == Some(1.0),
+const fn refused(name: &'static str, is_neutral: IsNeutral, accepted: &'static str) -> Refused {
+    Refused {
+        name,
+        is_neutral,
+        accepted,
+    }
+}
+
+const fn off(name: &'static str) -> Refused {
+    refused(name, |_, value| *value == Value::Bool(false), "false")
+}
+
+const fn zero(name: &'static str) -> Refused {
+    refused(name, |_, value| value.as_f64() == Some(0.0), "0")
+}
+
+const fn at_most_zero(name: &'static str) -> Refused {
+    let is_neutral = |_: &Fields, value: &Value| value.as_f64().is_some_and(|it| it <= 0.0);
+    refused(name, is_neutral, "at most 0")
+}
+
+const fn empty(name: &'static str) -> Refused {
+    let is_neutral = |_: &Fields, value: &Value| value.as_array().is_some_and(Vec::is_empty);
+    refused(name, is_neutral, "`[]`")
+}
+
+/// Without version 1 or 2, which are refused, they have no effect.
+const fn of_mirostat(name: &'static str) -> Refused {
+    refused(name, |_, value| value.is_number(), "any number")
+}
+
+/// Fields that would change the answer and are not supported.
+pub(in crate::api) const REFUSED: &[Refused] = &[
+    off("use_beam_search"),
+    off("post_sampling_probs"),
+    off("return_progress"),
+    off("return_tokens"),
+    off("safe_tokenization"),
+    off("sampling_mask"),
+    zero("xtc_probability"),
+    zero("dynatemp_range"),
+    zero("mirostat"),
+    zero("min_keep"),
+    zero("n_indent"),
+    zero("n_probs"),
+    refused(
+        "xtc_threshold",
         // XTC removes only candidates above the threshold if there are two of them, so above one half none.
-        "xtc_threshold" => |fields, value| {
+        |fields, value| {
             is_number(fields, "xtc_probability", 0.0) || value.as_f64().is_some_and(|it| it > 0.5)
         },
-        "dynatemp_exponent" => {
-            |fields, value| is_number(fields, "dynatemp_range", 0.0) || value.as_f64() == Some(1.0)
-        }
-        // Without version 1 or 2, which are refused, they have no effect.
-        "mirostat_eta" | "mirostat_tau" => |_, value| value.is_number(),
-        "top_n_sigma" | "t_max_predict_ms" => |_, value| value.as_f64().is_some_and(|it| it <= 0.0),
-        "repeat_last_n" => |fields, value| {
-            value.as_f64() == Some(-1.0) || (value.is_number() && !has_penalty(fields))
-        },
-        "dry_penalty_last_n" => |fields, value| {
-            value.as_f64() == Some(-1.0) || (value.is_number() && !is_dry_on(fields))
-        },
-        _ => |_, value| value.as_array().is_some_and(Vec::is_empty),
+        "above 0.5, or any value beside `xtc_probability: 0`",
+    ),
+    refused(
+        "dynatemp_exponent",
+        |fields, value| is_number(fields, "dynatemp_range", 0.0) || value.as_f64() == Some(1.0),
+        "1, or any value beside `dynatemp_range: 0`",
+    ),
+    refused(
+        "length_penalty",
+        |_, value| value.as_f64() == Some(1.0),
+        "1",
+    ),
+    of_mirostat("mirostat_tau"),
+    of_mirostat("mirostat_eta"),
+    at_most_zero("top_n_sigma"),
+    at_most_zero("t_max_predict_ms"),
+    refused(
+        "repeat_last_n",
+        |fields, value| value.as_f64() == Some(-1.0) || (value.is_number() && !has_penalty(fields)),
+        "−1, or any number if no repetition, frequency or presence penalty is on",
+    ),
+    refused(
+        "dry_penalty_last_n",
+        |fields, value| value.as_f64() == Some(-1.0) || (value.is_number() && !is_dry_on(fields)),
+        "−1, or any number without `dry_multiplier`",
+    ),
+    empty("samplers"),
+    empty("lora"),
+    empty("logits_processors"),
+    empty("prompt_embeds"),
+    empty("response_fields"),
+];
+
+/// The table of refused fields in `docs/api.md`.
+#[cfg(test)]
+pub(in crate::api) fn table() -> String {
+    let mut table = String::from("| field | accepted |\n|---|---|\n");
+    for fields in REFUSED.chunk_by(|one, other| one.accepted == other.accepted) {
+        let names = fields.iter().map(|field| format!("`{}`", field.name));
+        let names = names.collect::<Vec<_>>().join(", ");
+        table.push_str(&format!("| {names} | {} |\n", fields[0].accepted));
     }
+    table
+}
+
+/// The names of the fields that are known and refused.
+pub(in crate::api) fn refused_names() -> impl Iterator<Item = &'static str> {
+    REFUSED.iter().map(|field| field.name)
 }
 
 fn is_number(fields: &Fields, name: &str, expected: f64) -> bool {
@@ -167,12 +195,15 @@ fn is_dry_on(fields: &Fields) -> bool {
 
 /// Refuses fields that would change the answer.
 pub(in crate::api) fn check(fields: &Fields) -> Result<()> {
-    for name in UNSUPPORTED {
+    for field in REFUSED {
+        let name = field.name;
         if let Some(value) = fields.get(name)
-            && !neutral(name)(fields, value)
+            && !(field.is_neutral)(fields, value)
         {
-            let value = describe(value);
-            let message = format!("{name} is not supported: {value} would change the answer");
+            let (value, accepted) = (describe(value), field.accepted);
+            let message = format!(
+                "{name} is not supported: {value} would change the answer; accepted: {accepted}"
+            );
             return Err(fault(RequestFault::UnsupportedParameter, name, message));
         }
     }

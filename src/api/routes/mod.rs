@@ -1,97 +1,31 @@
-//! The routes below the base paths (specification 1.2). Each is a line in [`ROUTES`] and a module that
-//! answers.
+//! The routes below the base paths (specification 1.2). Each is declared in its module and listed in [`ROUTES`].
 
 mod chat;
 mod completions;
 mod embeddings;
 mod models;
 mod responses;
+mod route;
 mod token_logprobs;
 mod tokens;
 
-use std::future::Future;
-use std::pin::Pin;
-
-use super::endpoint::Endpoint;
 use super::error::fault_without_param;
-use super::http::{Request, Response, path_of, percent_decode};
-use crate::{Error, RequestFault, Result};
+use super::http::path_of;
+use crate::{Error, RequestFault};
+pub(super) use route::Route;
 
-type Answer<'a> = Pin<Box<dyn Future<Output = Result<Response>> + 'a>>;
-
-/// One resource.
-pub(super) struct Route {
-    /// Below a base path. If it ends with a slash, the rest of the URL's path is the parameter.
-    path: &'static str,
-    /// The only method besides `OPTIONS`. The body of a `POST` was checked to be JSON of a legal size.
-    pub method: &'static str,
-    /// Answers a request with the parameter, which is empty if the path takes none.
-    pub answer: for<'a> fn(&'a Endpoint, &'a Request, String) -> Answer<'a>,
-}
-
-static ROUTES: [Route; 9] = [
-    Route {
-        path: "completions",
-        method: "POST",
-        answer: |endpoint, request, _| Box::pin(completions::answer(endpoint, request)),
-    },
-    Route {
-        path: "chat/completions",
-        method: "POST",
-        answer: |endpoint, request, _| Box::pin(chat::answer(endpoint, request)),
-    },
-    Route {
-        path: "responses",
-        method: "POST",
-        answer: |endpoint, request, _| Box::pin(responses::answer(endpoint, request)),
-    },
-    Route {
-        path: "embeddings",
-        method: "POST",
-        answer: |endpoint, request, _| Box::pin(embeddings::answer(endpoint, request)),
-    },
-    Route {
-        path: "tokenize",
-        method: "POST",
-        answer: |endpoint, request, _| Box::pin(tokens::tokenize::answer(endpoint, request)),
-    },
-    Route {
-        path: "detokenize",
-        method: "POST",
-        answer: |endpoint, request, _| Box::pin(tokens::detokenize::answer(endpoint, request)),
-    },
-    Route {
-        path: "apply-template",
-        method: "POST",
-        answer: |endpoint, request, _| Box::pin(tokens::apply_template::answer(endpoint, request)),
-    },
-    Route {
-        path: "models",
-        method: "GET",
-        answer: |endpoint, _, _| Box::pin(async { Ok(models::list(endpoint)) }),
-    },
-    Route {
-        path: "models/",
-        method: "GET",
-        answer: |endpoint, _, id| Box::pin(async move { models::card(endpoint, &id) }),
-    },
+/// All routes. The handler, its errors, the page (`www/src/generated/types.ts`) and `docs/api.md` read this list.
+static ROUTES: &[&Route] = &[
+    &completions::ROUTE,
+    &chat::ROUTE,
+    &responses::ROUTE,
+    &embeddings::ROUTE,
+    &tokens::tokenize::ROUTE,
+    &tokens::detokenize::ROUTE,
+    &tokens::apply_template::ROUTE,
+    &models::LIST,
+    &models::CARD,
 ];
-
-impl Route {
-    /// The value of the `Allow` header.
-    pub(super) fn allow(&self) -> String {
-        format!("{}, OPTIONS", self.method)
-    }
-
-    /// The parameter of `path`, if it is a path of this route.
-    fn parameter(&self, path: &str) -> Option<String> {
-        if !self.path.ends_with('/') {
-            return (path == self.path).then(String::new);
-        }
-        let parameter = path.strip_prefix(self.path)?;
-        (!parameter.is_empty()).then(|| percent_decode(parameter))
-    }
-}
 
 /// The route at `url` (`/path?query` or absolute) and its parameter, decoded.
 pub(super) fn find(url: &str, base_paths: &[String]) -> Option<(&'static Route, String)> {
@@ -101,16 +35,13 @@ pub(super) fn find(url: &str, base_paths: &[String]) -> Option<(&'static Route, 
         let base = base.trim_end_matches('/');
         let path = path.strip_prefix(base)?.strip_prefix('/')?;
         let mut routes = ROUTES.iter();
-        routes.find_map(|route| Some((route, route.parameter(path)?)))
+        routes.find_map(|route| Some((*route, route.parameter(path)?)))
     })
 }
 
 /// No route is at `url`.
 pub(super) fn unknown_url(url: &str, base_paths: &[String]) -> Error {
-    let paths = ROUTES.iter().map(|route| match route.path.ends_with('/') {
-        true => format!("/{}{{id}}", route.path),
-        false => format!("/{}", route.path),
-    });
+    let paths = ROUTES.iter().map(|route| route.shown_path());
     let paths = paths.collect::<Vec<_>>().join(", ");
     let message = match below_base(path_of(url), base_paths) {
         Some(route) => format!("the route {route} is not supported; these are: {paths}"),
@@ -135,9 +66,90 @@ fn below_base(path: &str, base_paths: &[String]) -> Option<String> {
     })
 }
 
+/// A route, as TypeScript knows it.
+#[cfg(test)]
+#[derive(serde::Serialize, ts_rs::TS)]
+struct EndpointRoute {
+    /// Below a base path. If it ends with a slash, the rest of the URL's path is the parameter.
+    path: &'static str,
+    #[ts(type = "\"GET\" | \"POST\"")]
+    method: &'static str,
+    /// What a model has to be able to do, so that the name `default` means it. Null: the route answers without a model.
+    capability: Option<super::models::Purpose>,
+    /// Which requests another server may answer instead.
+    upstream: route::Upstream,
+}
+
+/// The list of routes for TypeScript.
+#[cfg(test)]
+pub(super) fn constant() -> crate::typescript::Constant {
+    let routes = ROUTES.iter().map(|route| EndpointRoute {
+        path: route.path,
+        method: route.method,
+        capability: route.purpose,
+        upstream: route.upstream,
+    });
+    crate::typescript::Constant {
+        docs: "The routes below a base path.",
+        name: "ROUTES",
+        declared_type: "readonly EndpointRoute[]",
+        value: serde_json::to_value(routes.collect::<Vec<_>>()).unwrap(),
+    }
+}
+
+/// The table of routes in `docs/api.md`.
+#[cfg(test)]
+pub(super) fn table() -> String {
+    let rows = ROUTES.iter().map(|route| {
+        let path = route.shown_path();
+        format!(
+            "| `{} {{base}}{path}` | {} |\n",
+            route.method, route.response
+        )
+    });
+    format!(
+        "| request | response |\n|---|---|\n{}",
+        rows.collect::<String>()
+    )
+}
+
+/// The tables of the fields in `groups`, by the routes that have them.
+#[cfg(test)]
+pub(super) fn field_tables(groups: &[&str]) -> String {
+    let mut tables = String::new();
+    let mut earlier = String::new();
+    for group in groups {
+        let on = ROUTES.iter().filter_map(|route| {
+            let listed = (route.fields)().into_iter().find(|it| it.name == *group)?;
+            Some((format!("`{}`", route.shown_path()), listed))
+        });
+        let (routes, mut listed): (Vec<_>, Vec<_>) = on.unzip();
+        let listed = listed.pop();
+        let listed = listed.unwrap_or_else(|| panic!("no route has the fields {group}"));
+        let routes = routes.join(", ");
+        if routes != earlier {
+            tables.push_str(if earlier.is_empty() { "" } else { "\n" });
+            tables.push_str(&format!("{routes}:\n\n"));
+            tables.push_str("| field | type | default | range | meaning | vendors |\n");
+            tables.push_str("|---|---|---|---|---|---|\n");
+            earlier = routes;
+        }
+        tables.extend(listed.members.iter().map(|member| member.row()));
+    }
+    tables
+}
+
+/// The names of all groups of fields.
+#[cfg(test)]
+pub(super) fn field_groups() -> std::collections::BTreeSet<&'static str> {
+    let groups = ROUTES.iter().flat_map(|route| (route.fields)());
+    groups.map(|group| group.name).collect()
+}
+
 /// Visits the types of all requests and answers.
 #[cfg(test)]
 pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
+    visitor.visit::<EndpointRoute>();
     chat::visit_types(visitor);
     completions::visit_types(visitor);
     embeddings::visit_types(visitor);
@@ -214,30 +226,6 @@ mod tests {
         ] {
             assert_eq!(parse(url), None, "{url}");
         }
-    }
-
-    /// The service worker intercepts these and nothing else.
-    #[test]
-    fn the_service_worker_knows_the_routes() {
-        let script = include_str!("../../../www/src/exchange/base_paths.ts");
-        let script: String = script.split_whitespace().collect();
-        let paths = ROUTES.iter().map(|route| format!("{:?},", route.path));
-        let declaration = format!("constROUTE_PATHS=[{}];", paths.collect::<String>());
-        assert!(script.contains(&declaration), "expected: {declaration}");
-    }
-
-    /// The page intercepts the base paths of its profile.
-    #[test]
-    fn the_page_knows_the_base_paths_of_profiles() {
-        let script = include_str!("../../../www/src/exchange/base_paths.ts");
-        let switches = |name| crate::api::Switches::profile(name).unwrap();
-        let declaration = format!(
-            "export const DEFAULT_BASE_PATHS: readonly string[] = {:?};",
-            switches("default").base_paths
-        );
-        assert!(script.contains(&declaration), "expected: {declaration}");
-        let declaration = format!("  fireworks: {:?},", switches("fireworks").base_paths);
-        assert!(script.contains(&declaration), "expected: {declaration}");
     }
 
     #[test]

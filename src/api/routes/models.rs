@@ -2,11 +2,38 @@
 
 use serde::Serialize;
 
+use super::route::{Route, Upstream};
 use crate::Result;
 use crate::api::endpoint::Endpoint;
 use crate::api::http::Response;
 use crate::api::json::to_json;
 use crate::api::models::{Entry, ModelState, Models};
+
+/// `GET /models`.
+pub(in crate::api) static LIST: Route = Route {
+    path: "models",
+    method: "GET",
+    purpose: None,
+    upstream: Upstream::Never,
+    answer: |endpoint, _, _| Box::pin(async { Ok(list(endpoint)) }),
+    #[cfg(test)]
+    response: "the registered models, with `status` and `capabilities`; of an engine with several models all, loaded or not",
+    #[cfg(test)]
+    fields: Vec::new,
+};
+
+/// `GET /models/{id}`.
+pub(in crate::api) static CARD: Route = Route {
+    path: "models/",
+    method: "GET",
+    purpose: None,
+    upstream: Upstream::Never,
+    answer: |endpoint, _, id| Box::pin(async move { card(endpoint, &id) }),
+    #[cfg(test)]
+    response: "one of them; `default` and aliases are resolved, `%2F` and `/` in an id are the same",
+    #[cfg(test)]
+    fields: Vec::new,
+};
 
 /// Visits the types of the answers.
 #[cfg(test)]
@@ -15,7 +42,7 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
 }
 
 /// All models, without the alias.
-pub(super) fn list(endpoint: &Endpoint) -> Response {
+fn list(endpoint: &Endpoint) -> Response {
     Response::json(200, body(&endpoint.models))
 }
 
@@ -27,7 +54,7 @@ fn body(models: &Models) -> Vec<u8> {
 }
 
 /// The model that `name` refers to.
-pub(super) fn card(endpoint: &Endpoint, name: &str) -> Result<Response> {
+fn card(endpoint: &Endpoint, name: &str) -> Result<Response> {
     let entry = endpoint.models.find(name, &endpoint.switches)?;
     Ok(Response::json(200, to_json(&ModelCard::new(&entry))))
 }

@@ -1,5 +1,10 @@
 //! From a conversation to the token ids of a prompt: chooses the template, keeps special tokens in texts from being
 //! recognized, renders and tokenizes (specification 18.2 to 18.4).
+//!
+//! A chat completion is a completion with two more steps (`api/run/message_text.rs`). The conversation is rendered and
+//! tokenized where other prompts are tokenized, because only then the model and its template are known. The text of a
+//! candidate is divided into parts where it is detokenized, token by token, so that the parts, the count of reasoning
+//! tokens and the continuation of a lost stream do not depend on how tokens are divided into chunks.
 
 use serde_json::{Map, Value, json};
 

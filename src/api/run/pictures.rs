@@ -1,4 +1,11 @@
 //! Pictures of a request: fetched, decoded and put in the places of the placeholders (specification 4.2).
+//!
+//! A picture becomes text and pixels before the prompt is tokenized: the endpoint fetches and decodes files through its
+//! host (a browser; in Node the package sharp, on the main thread, because libraries may be unloaded with a thread; BMP
+//! in Rust), `pictures` resamples them as the family's own preprocessor does, and the texts around them join the
+//! prompt, so that tokens may merge across their borders as they did in training. The special token of a row is then
+//! repeated and replaced by the rows. A vision tower (`model/picture_rows.rs`) makes rows of pixels when a step first feeds
+//! them; they are kept under the hash of the file (`model/features.rs`). The engine knows pixels only by their key.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -4,7 +4,7 @@ mod profiles;
 mod values;
 
 #[cfg(test)]
-pub(super) use profiles::EngineSwitches;
+pub(super) use profiles::{EngineSwitches, constants};
 pub use values::{
     AlwaysIncludeUsage, ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens,
     LogprobsShape, MirostatTargetUnit, SamplingBounds, SuffixMode, Switches, TextOffsetBase,

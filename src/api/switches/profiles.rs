@@ -163,6 +163,35 @@ impl ts_rs::TS for EngineSwitches {
     }
 }
 
+/// The switches, and what the page knows of each profile before there is an engine.
+#[cfg(test)]
+pub(in crate::api) fn constants() -> [crate::typescript::Constant; 2] {
+    use crate::typescript::Constant;
+    let profiles = PROFILES.iter().flat_map(|profile| {
+        let known = serde_json::json!({
+            "basePaths": profile.base_paths,
+            "allowMissingModel": profile.allow_missing_model,
+        });
+        profile
+            .names
+            .iter()
+            .map(move |name| ((*name).to_owned(), known.clone()))
+    });
+    let profiles = Constant {
+        docs: "What the profiles set that the page reads itself.",
+        name: "PROFILES",
+        declared_type: "Readonly<Record<NonNullable<EngineSwitches[\"profile\"]>, Readonly<Pick<Switches, \"basePaths\" | \"allowMissingModel\">>>>",
+        value: Value::Object(profiles.collect()),
+    };
+    let switches = Constant::names::<Switches>(
+        "The names of the switches.",
+        "SWITCHES",
+        "Readonly<Record<keyof EngineSwitches, true>>",
+        &["profile"],
+    );
+    [switches, profiles]
+}
+
 impl Profile {
     fn switches(&self) -> Switches {
         Switches {
@@ -457,15 +486,5 @@ mod tests {
             let error = Switches::from_json(json).unwrap_err().to_string();
             assert!(error.contains(named), "{json}: {error}");
         }
-    }
-
-    /// Where an engine has several models, the page chooses one for requests that name none.
-    #[test]
-    fn the_page_knows_the_profiles_without_a_model() {
-        let script = include_str!("../../../www/src/exchange/base_paths.ts");
-        let profiles = PROFILES.iter().filter(|it| it.allow_missing_model);
-        let names: Vec<_> = profiles.flat_map(|it| it.names).collect();
-        let declaration = format!("const PROFILES_WITHOUT_MODEL = {names:?};");
-        assert!(script.contains(&declaration), "expected: {declaration}");
     }
 }

@@ -153,7 +153,7 @@ pub enum LogprobsShape {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum SamplingBounds {
-    /// The ranges of specification 4.1.
+    /// The ranges of `docs/api.md`.
     Standard,
     /// Any number of the right sign.
     Open,

@@ -6,6 +6,8 @@
 //! There are three units. A *file block* is what the file stores together: one element of plain floats, 32 elements, or
 //! a super-block of 256. GPUs and the twins read *kernel blocks*: [`BLOCK_COLS`] columns of a row, for every type
 //! (`tensor_type.rs`). The kernels of the CPU device read *panels* of eight rows (`panels.rs`).
+//!
+//! Mixed types within a file are normal. Files called Q4_0 keep their largest matrix in Q6_K.
 
 pub(crate) mod bf16;
 mod block_scales;

@@ -2,6 +2,10 @@
 //!
 //! A panel has 8 rows and all columns, with the bits of the file in another order. It is a sequence of units, along the
 //! columns; a unit has a block of the file of each row.
+//!
+//! Eight rows are interleaved so that one vector holds four columns of each. A dot-product instruction then adds to eight
+//! rows at once, and no sum over lanes is needed. Tensors are packed while they are read, and every byte of the file is
+//! stored once.
 
 use super::{Floats, Quantized, TensorType, by_type, planes};
 

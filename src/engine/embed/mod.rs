@@ -9,6 +9,12 @@
 //! | `job` | a request: its inputs, its reader, its next batch |
 //! | `handle` | the entry: submitting requests |
 //! | `run` | the loop |
+//!
+//! A model generates or embeds, never both. Its files decide: those that name a pooling make an `EmbeddingEngine`
+//! (`engine/embed`), whose contract is one call, from token ids to a vector per text. It has no pages, no sampler and
+//! no events, and the scheduler has no case for it. Requests take turns, a batch of inputs at a time; a dropped request
+//! drops the call, which starts afresh with the next one. A causal model that embeds feeds its input through the steps
+//! of a prompt, in a KV cache that nothing else uses.
 
 mod handle;
 mod job;

@@ -1,6 +1,6 @@
 //! The architectures that this build runs. Each is a file, which declares what differs from a Llama, and
 //! a `mod` line and a list entry here; `docs/adding-an-architecture.md` describes the steps. How layers
-//! compute is in `layers`.
+//! compute is in `layers`. Plan, loader and layers follow the resulting `ModelConfig`.
 
 mod architecture;
 mod shared;

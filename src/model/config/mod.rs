@@ -5,14 +5,11 @@ pub mod embedding;
 pub mod json;
 pub mod keys;
 pub mod llama_like;
-pub mod merger;
 mod model_config;
 pub mod rope;
-pub mod vision;
 
 pub use json::ConfigJson;
 pub use keys::Keys;
-pub use merger::{Merger, MergerFamily, Windows};
 pub use model_config::{
     Experts, FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormPlaces, Positions, QkNorm,
 };

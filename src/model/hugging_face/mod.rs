@@ -3,7 +3,6 @@
 //! keep their bits. `text` reads the tokenizers.
 
 mod dense;
-mod grid_tower;
 mod metadata;
 mod names;
 mod packed;
@@ -17,10 +16,11 @@ mod tower;
 pub use quantize::Quantize;
 pub(super) use tower::read as read_tower;
 
-use self::{sentence_transformers::Pipeline, tower::Family};
+use self::sentence_transformers::Pipeline;
 use super::{
     architectures,
     config::{ConfigJson, json::MAX_JSON_BYTES},
+    vision,
 };
 use crate::{
     Error, Result,
@@ -41,9 +41,9 @@ pub(super) async fn read<F: ModelFiles>(
         Error::InvalidModelFile("the folder has no config.json, or the model no .gguf name".into())
     })?;
     let mut config = ConfigJson::parse(&bytes)?;
-    let family = Family::of(&config)?;
+    let family = vision::find_by_config(&config)?;
     if let Some(family) = family {
-        config = family.text(&config)?;
+        config = (family.folder.text)(&config)?;
     }
     let pipeline = Pipeline::read(files).await?;
     let (architecture, mut metadata) = metadata::read(&mut config, pipeline.as_ref())?;
@@ -53,7 +53,7 @@ pub(super) async fn read<F: ModelFiles>(
     let dense = pipeline.map_or(Vec::new(), |pipeline| pipeline.dense);
     let shards = shards::read(files, &dense).await?;
     let tensors = match family {
-        Some(_) => tower::text_tensors(shards.tensors),
+        Some(family) => tower::text_tensors(family, shards.tensors),
         None => shards.tensors,
     };
     let mut recipes = recipes::recipes(architecture, &config, tensors, quantize)?;

@@ -105,15 +105,11 @@ pub fn dense(matrices: Vec<StoredTensor>, quantize: Quantize) -> Result<Vec<Reci
     DENSE.iter().zip(matrices).map(recipe).collect()
 }
 
-/// Where a tensor of a vision tower is, and how it is converted: matrices keep their type, all else becomes f32.
-pub fn tower_recipe(name: String, stored: StoredTensor) -> Result<(u64, Recipe)> {
+/// Where a tensor of a vision tower is, and how it is converted: matrices keep their type, all else becomes f32. `offset` is
+/// added to each element.
+pub fn tower_recipe(name: String, stored: StoredTensor, offset: f32) -> Result<(u64, Recipe)> {
     let stored = stored.into_floats()?;
     let is_matrix = stored.shape.len() == 2 && name != "v.position_embd.weight";
-    // Gemma's code adds 1 to its norms.
-    let offset = match name.starts_with("mm.soft_emb_norm") {
-        true => 1.0,
-        false => 0.0,
-    };
     let recipe = Recipe {
         ty: if is_matrix {
             stored.ty

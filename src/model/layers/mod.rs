@@ -2,6 +2,14 @@
 //! decides from a `ModelConfig` what a layer consists of.
 //!
 //! Order, lowest first: `low_rank`, `linear`, `attention` and `experts`, `feed_forward`, `decoder`, `tower`.
+//!
+//! Six dispatches per layer: norm + QKV, rope + KV write, attention, output projection + residual, norm + gate + up +
+//! activation, down projection + residual; three per step: embedding, norm + output projection, argmax. The norm needs
+//! no pass of its own: the lanes of a row read all of the input anyway, so the sum of squares is a by-product of the
+//! dot product, and the scale is applied to the result. Norms on both sides (Gemma) and layer norms need a dispatch
+//! each. Where barriers are cheap, attention of few rows is split over the context: one dispatch rotates, writes K and
+//! V and attends per split, one joins the splits. A row computes K of earlier rows of its step again, so nothing is
+//! read that the dispatch writes. Which blocks a split covers depends on the position alone.
 
 pub mod attention;
 pub mod decoder;
@@ -9,5 +17,4 @@ pub mod experts;
 pub mod feed_forward;
 pub mod linear;
 pub mod low_rank;
-pub mod merger_tower;
 pub mod tower;

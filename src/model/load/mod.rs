@@ -1,17 +1,17 @@
 //! The parts of a load: the plan, the outline, the weights. `runtime::start` puts them in order.
 
 mod layout;
-mod merger_tower;
 mod modules;
 mod plan;
 mod reader;
 mod tensors;
 mod tower;
+mod tower_modules;
 
 pub(super) use self::layout::{DeviceBytes, RowRepacker};
 use self::modules::Loader;
 pub(crate) use self::plan::{Plan, plan};
-pub(crate) use self::tower::{AnyTower, TowerPlan};
+pub(crate) use self::tower::TowerPlan;
 use super::layers::decoder::Decoder;
 use crate::{
     Result,

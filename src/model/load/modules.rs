@@ -10,7 +10,7 @@ use crate::{
     model::{
         config::{
             Experts, FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormKind, QkNorm,
-            RopePairs, Scaling, embedding::DENSE, vision::Projector,
+            RopePairs, Scaling, embedding::DENSE,
         },
         layers::{
             attention::{Attention, Qkv},
@@ -18,7 +18,6 @@ use crate::{
             experts::ExpertFeedForward,
             feed_forward::{FeedForward, GatedFeedForward, PlainFeedForward},
             linear::{Join, Linear, Norm},
-            tower::Tower,
         },
     },
     ops::{
@@ -112,29 +111,6 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                 (scale, Some(cap)) => Finish::SoftCap { scale, cap },
                 (1.0, None) => Finish::Plain,
                 (scale, None) => Finish::Scale(scale),
-            },
-        })
-    }
-
-    /// A vision tower, whose tensors have the names of a decoder's.
-    pub(super) async fn tower(&mut self, projector: Projector) -> Result<Tower> {
-        let blocks = self.blocks().await?;
-        Ok(Tower {
-            patch_embd: self.linear("patch_embd").await?,
-            position_embd: self.matrix("position_embd").await?,
-            blocks,
-            post_norm: self.norm("output_norm").await?,
-            projector_norm: match self.tensors.find("projector_norm.weight") {
-                Some(_) => Some(self.norm_of(NormKind::Rms, "projector_norm").await?),
-                None => None,
-            },
-            projector: match projector {
-                Projector::PixelShuffle { .. } | Projector::Merger(_) => {
-                    self.linear("projector").await?
-                }
-                Projector::AveragePool { .. } => {
-                    linear_of(self.tensors.transposed("projector.weight").await?, None)
-                }
             },
         })
     }
@@ -392,7 +368,13 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         self.norm_of(self.config.norm, name).await
     }
 
-    async fn norm_of(&mut self, kind: NormKind, name: &str) -> Result<Norm> {
+    /// A matrix that is stored as the one that rows are multiplied by from the right.
+    pub(super) async fn transposed(&mut self, name: &str) -> Result<Linear> {
+        let weight = self.tensors.transposed(&format!("{name}.weight")).await?;
+        Ok(linear_of(weight, None))
+    }
+
+    pub(super) async fn norm_of(&mut self, kind: NormKind, name: &str) -> Result<Norm> {
         let bias = match kind.has_bias() {
             true => self.bias(name).await?,
             false => None,

@@ -1,5 +1,8 @@
 //! Reads tensors of a file onto a device, a few MiB at a time: matrices in the layout of the kernels,
 //! vectors as f32.
+//!
+//! Loads wait for uploads. Until the device has taken them, uploads are held in the wasm module, whose memory never
+//! shrinks. So the reader waits for the device after every 16 MiB, during the next read.
 
 use std::ops::Range;
 

@@ -6,11 +6,7 @@ use std::collections::HashSet;
 use super::layout::DeviceBytes;
 use crate::{
     Error, Result,
-    model::config::{
-        FeedForwardKind, ModelConfig, Positions, QkNorm, Scaling,
-        embedding::DENSE,
-        vision::{Projector, VisionConfig},
-    },
+    model::config::{FeedForwardKind, ModelConfig, Positions, QkNorm, Scaling, embedding::DENSE},
     weights::{Gguf, TensorInfo},
 };
 
@@ -27,45 +23,8 @@ pub(super) fn check_tensors(
     config: &ModelConfig,
     max_binding_bytes: u64,
 ) -> Result<()> {
-    let mut check = Check {
-        gguf,
-        config,
-        known: HashSet::new(),
-    };
+    let mut check = Check::new(gguf, config);
     check.outer()?;
-    check.layers_and_rest(max_binding_bytes)
-}
-
-/// As [`check_tensors`], of a vision tower whose tensors have the names of a decoder's.
-pub(super) fn check_tower_tensors(
-    gguf: &Gguf,
-    vision: &VisionConfig,
-    max_binding_bytes: u64,
-) -> Result<()> {
-    let config = &vision.layers;
-    let mut check = Check {
-        gguf,
-        config,
-        known: HashSet::new(),
-    };
-    match vision.projector {
-        Projector::PixelShuffle { .. } | Projector::AveragePool { .. } => {
-            check.linear("patch_embd", [vision.patch_values(), config.dim])?;
-            check.needed("position_embd.weight", &[config.dim, vision.patches()])?;
-            check.norm("output_norm", config.dim)?;
-        }
-        Projector::Merger(merger) => check.merger_tower(vision, merger.family)?,
-    }
-    match vision.projector {
-        Projector::PixelShuffle { .. } => check.linear("projector", vision.projector_shape())?,
-        Projector::AveragePool { .. } => {
-            check.needed("projector_norm.weight", &[config.dim])?;
-            // Files hold the matrix that rows are multiplied by from the right.
-            let [cols, rows] = vision.projector_shape();
-            check.needed("projector.weight", &[rows, cols])?;
-        }
-        Projector::Merger(_) => {}
-    }
     check.layers_and_rest(max_binding_bytes)
 }
 
@@ -89,9 +48,17 @@ pub(super) struct Check<'a> {
     known: HashSet<String>,
 }
 
-impl Check<'_> {
+impl<'a> Check<'a> {
+    pub(super) fn new(gguf: &'a Gguf, config: &'a ModelConfig) -> Check<'a> {
+        Check {
+            gguf,
+            config,
+            known: HashSet::new(),
+        }
+    }
+
     /// The layers; then that there are no other tensors, and that none is too large.
-    fn layers_and_rest(&mut self, max_binding_bytes: u64) -> Result<()> {
+    pub(super) fn layers_and_rest(&mut self, max_binding_bytes: u64) -> Result<()> {
         for layer in 0..self.config.layers.len() {
             self.attention(layer)?;
             self.feed_forward(layer)?;

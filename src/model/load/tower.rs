@@ -1,44 +1,30 @@
-//! Loads a vision tower: gives its tensors the names of a decoder's, validates them, and reads them.
+//! Plans a vision tower: validates its file and gives its layers the names of a decoder's. `tower_modules` reads it.
 
-use super::{Plan, modules::Loader, tensors::check_tower_tensors};
+use super::{Plan, modules::Loader, tensors::Check};
 use crate::{
     Error, Result,
     device::ComputeDevice,
     model::{
-        config::{
-            MergerFamily, ModelConfig,
-            vision::{ARCHITECTURE, Projector, VisionConfig},
-        },
+        config::ModelConfig,
         kv_reservation::KvReservation,
-        layers::{merger_tower::MergerTower, tower::Tower},
+        layers::tower::Tower,
         load_options::LoadOptions,
+        vision::{self, ARCHITECTURE, VisionConfig},
     },
     weights::{ByteSource, Gguf},
 };
 
 /// Names of an `mmproj` file, and those of the same parts of a decoder. `v.blk.N` comes before a part of a layer.
-const NAMES: [(&str, &str); 6] = [
+const NAMES: [(&str, &str); 3] = [
     ("v.patch_embd", "patch_embd"),
     ("v.position_embd", "position_embd"),
     ("v.post_ln", "output_norm"),
-    ("mm.model.fc", "projector"),
-    ("mm.input_projection", "projector"),
-    ("mm.soft_emb_norm", "projector_norm"),
 ];
 const PARTS: [(&str, &str); 3] = [
     ("ln1", "attn_norm"),
     ("ln2", "ffn_norm"),
     ("attn_out", "attn_output"),
 ];
-
-/// A vision tower of one of the kinds.
-#[allow(clippy::large_enum_variant)] // One per model; a box would save nothing.
-pub(crate) enum AnyTower {
-    /// Of squares of one size.
-    Squares(Tower),
-    /// Of pictures of any size.
-    Merger(MergerTower),
-}
 
 /// A vision tower whose file was validated.
 #[derive(Debug, Clone)]
@@ -93,12 +79,16 @@ impl TowerPlan {
         max_binding_bytes: u64,
     ) -> Result<TowerPlan> {
         let gguf = renamed(gguf, config.layers.dim)?;
-        if let Some(ffn_dim) = unsaid_ffn_dim(&gguf, config.projector) {
+        if config.tower.ffn_dim_of_tensors
+            && let Some(ffn_dim) = ffn_dim(&gguf)
+        {
             config.layers.ffn_dim = ffn_dim;
         }
-        check_tower_tensors(&gguf, &config, max_binding_bytes)?;
+        let mut check = Check::new(&gguf, &config.layers);
+        check.tower(&config)?;
+        check.layers_and_rest(max_binding_bytes)?;
         let options = LoadOptions {
-            context_tokens: Some(config.patches()),
+            context_tokens: Some(config.squares.max_patches),
             ..LoadOptions::default()
         };
         let reservation = KvReservation::new(options, &config.layers, max_binding_bytes)?;
@@ -123,30 +113,18 @@ impl TowerPlan {
         device: &ComputeDevice,
         source: &S,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<AnyTower> {
-        let mut loader = Loader::new(&self.gguf, Some(source), device, &self.plan, progress);
-        Ok(match self.config.projector {
-            projector @ (Projector::PixelShuffle { .. } | Projector::AveragePool { .. }) => {
-                AnyTower::Squares(loader.tower(projector).await?)
-            }
-            Projector::Merger(merger) => {
-                AnyTower::Merger(loader.merger_tower(&self.config, merger).await?)
-            }
-        })
+    ) -> Result<Tower> {
+        Loader::new(&self.gguf, Some(source), device, &self.plan, progress)
+            .tower(&self.config)
+            .await
     }
 }
 
-/// The width of the feed-forwards, where the metadata does not have it: converters write that of the text model for
-/// Qwen2-VL. The check of the tensors compares it with all of their shapes.
-fn unsaid_ffn_dim(gguf: &Gguf, projector: Projector) -> Option<usize> {
-    match projector {
-        Projector::Merger(merger) if merger.family == MergerFamily::Qwen2 => {
-            let up = gguf.tensor("blk.0.ffn_up.weight")?;
-            let rows = up.shape.get(1).copied().unwrap_or_default();
-            usize::try_from(rows).ok().filter(|rows| *rows > 0)
-        }
-        _ => None,
-    }
+/// The width of the feed-forwards in the first layer. The check of the tensors compares it with all of their shapes.
+fn ffn_dim(gguf: &Gguf) -> Option<usize> {
+    let up = gguf.tensor("blk.0.ffn_up.weight")?;
+    let rows = up.shape.get(1).copied().unwrap_or_default();
+    usize::try_from(rows).ok().filter(|rows| *rows > 0)
 }
 
 fn config_of(gguf: &Gguf) -> Result<VisionConfig> {
@@ -156,7 +134,7 @@ fn config_of(gguf: &Gguf) -> Result<VisionConfig> {
             "a projector file of architecture {architecture:?}, not \"{ARCHITECTURE}\""
         )));
     }
-    VisionConfig::read(&gguf.metadata)
+    vision::read_config(&gguf.metadata)
 }
 
 /// The file under other names, for a tower of `dim` columns. The kernel of a patch becomes a row of a matrix.
@@ -229,7 +207,7 @@ mod tests {
             ("v.patch_embd.weight.1", "patch_embd_1.weight"),
             ("v.deepstack.5.fc1.weight", "v.deepstack.5.fc1.weight"),
             ("v.post_ln.weight", "output_norm.weight"),
-            ("mm.model.fc.weight", "projector.weight"),
+            ("mm.model.fc.weight", "mm.model.fc.weight"),
             ("v.blk.11.ln1.bias", "blk.11.attn_norm.bias"),
             ("v.blk.0.attn_out.weight", "blk.0.attn_output.weight"),
             ("v.blk.0.attn_q.weight", "blk.0.attn_q.weight"),

@@ -1,5 +1,15 @@
 //! Runs single steps of a decoder: as captured graphs where the device records them, else op by op.
 //! Owns the KV cache and the inputs of steps.
+//!
+//! A step is a captured graph (`device/graph.rs`). For each number of rows (1, 8, 16, 32, 64, 128 and 256 for a chunk
+//! of a prompt; 1, 2, 4 and 8 for a batch), the body, the logits and the greedy choice are recorded once; for one token
+//! all three are a single graph. A replay resolves nothing, allocates nothing and uploads nothing: positions, number of
+//! tokens and block tables are words of a buffer (`ops/step.rs`) that the step itself advances. While a graph is
+//! recorded the memory pool must not grow, so scratch buffers are allocated before; a dry run records their sizes.
+//!
+//! A step has rows. Each row has its own position and block table, so a chunk of one prompt and a batch of several
+//! sequences use the same kernels. Up to eight rows use the matrix-vector kernels, which read the weights once for all
+//! of them; larger chunks use tiles.
 
 mod encode;
 mod graphs;

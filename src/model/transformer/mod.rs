@@ -143,7 +143,7 @@ impl Transformer {
         let rows = plan.config.rows();
         let windows = self.config.layers.iter().filter_map(|layer| layer.window);
         let most = windows.fold(MAX_TOKENS, usize::min);
-        match plan.config.is_seen_whole() && rows > most {
+        match plan.config.tower.is_seen_whole && rows > most {
             false => Ok(()),
             true => Err(Error::UnsupportedModel(format!(
                 "a projector file whose pictures have {rows} rows that see each other, more than {most}"
@@ -373,7 +373,7 @@ impl Transformer {
     /// Whether the rows of a picture attend to each other in the text model.
     fn whole_pictures(&self) -> bool {
         let vision = self.vision.as_ref();
-        vision.is_some_and(|vision| vision.config().is_seen_whole())
+        vision.is_some_and(|vision| vision.config().tower.is_seen_whole)
     }
 
     /// Values of a picture's row: those of the embedding, and those of the layers that take some.

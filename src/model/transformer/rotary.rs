@@ -1,6 +1,11 @@
 //! Rotary positions of a prompt with pictures (Wang et al. 2024, <https://arxiv.org/abs/2409.12191>): text advances by
 //! one per token; the rows of a picture have the time of its beginning and their row and column in it, and the text after
 //! it goes on beyond the largest of these. So they are a function of the prompt, not of the indices of tokens.
+//!
+//! Rotary positions of pictures follow from the prompt. In models whose pairs turn by time, row or column, the index of
+//! a token is not its position. An input knows the prompt before it, so the positions are computed for each step: a
+//! difference to the index per sequence, and three words per row where a step feeds pictures (`ops/step.rs`). K and V,
+//! masks and the prefix cache go by index. Texts have the same bits as before.
 
 use crate::{
     engine::{

@@ -1,5 +1,9 @@
 //! The sampler chain of `crate::sample` on the device, for every row of a step. The sampled tokens feed
 //! the next step, so several steps run before the host reads an id. The twin is the chain itself.
+//!
+//! Sampling does not sort (`shaders/sample_*.wgsl`). Weights are added to bins in fixed point, which does not depend on
+//! the order of lanes. Cut-offs and the draw find their bin, then finer bins, then compare the few tokens that are
+//! left.
 
 mod layout;
 mod memory;

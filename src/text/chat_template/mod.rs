@@ -12,6 +12,11 @@
 //! | `sources` | the templates of one model by name |
 //! | `to_json`, `python`, `values` | values as Python writes them |
 //! | `strftime` | dates |
+//!
+//! Jinja is a library, its limits are ours. minijinja has Python's methods and rendering, fuel, and a bound on
+//! recursion. `rewrite.rs` changes a template before it is parsed: loops refuse `none` as Jinja2's do; assigned values
+//! pass a check, because the library concatenates lists lazily and without fuel; and nesting is bounded, because parser
+//! and code generator are recursive and a page's wasm stack has 1 MB. `hf-chat-template` was not used: it has no fuel.
 
 mod budget;
 mod environment;

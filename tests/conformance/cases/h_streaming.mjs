@@ -175,7 +175,8 @@ export default [
     async run(ctx) {
       const body = R({ temperature: 0 });
       const expected = (await ctx.completion(body)).choices[0].text;
-      await ctx.hooks({ delayPrefillMs: 25_000 });
+      await ctx.switches({ keepAliveMs: 1000 });
+      await ctx.hooks({ delayPrefillMs: 3500 });
       const parser = new EventParser();
       let head_ms;
       let copied;

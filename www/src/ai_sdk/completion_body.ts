@@ -1,6 +1,6 @@
 //! The body of a completion for a call of the AI SDK.
 
-import type { CompletionRequest } from "../page/completions.js";
+import type { CompletionRequest } from "../api/completions.js";
 import type { ModelCall, ModelWarning } from "./model_types.js";
 
 /** In `providerOptions`: fields of the endpoint, which replace those of the call. */

@@ -1,9 +1,9 @@
 //! A provider for AI SDK 6 and 7 whose models complete a prompt as it is, without a chat template.
 
 import type { Completion, Usage } from "../generated/types.js";
-import type { Engine } from "../page/engine.js";
-import type { EngineOptions } from "../page/engine_options.js";
-import type { getEngine } from "../page/get_engine.js";
+import type { Engine } from "../engine/engine.js";
+import type { EngineOptions } from "../options/engine_options.js";
+import type { getEngine } from "../engine/get_engine.js";
 import { completionBody, PROVIDER } from "./completion_body.js";
 import type {
   LanguageModel,

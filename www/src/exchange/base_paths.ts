@@ -1,21 +1,7 @@
 //! Which URLs the engine answers: the base paths and the paths of the routes below them. What a route does is defined in
 //! Rust.
 
-/**
- * The routes below a base path (specification 1.2). A path that ends with a slash takes a parameter. A test of
- * `src/api/routes` compares this list with the routes in Rust.
- */
-const ROUTE_PATHS = [
-  "completions",
-  "chat/completions",
-  "responses",
-  "embeddings",
-  "tokenize",
-  "detokenize",
-  "apply-template",
-  "models",
-  "models/",
-];
+import { type EndpointRoute, PROFILES, ROUTES } from "../generated/types.js";
 
 /**
  * Routes of OpenAI's API that the endpoint does not have and answers with 404. Words that the API of a site may well use for
@@ -38,19 +24,20 @@ const ROUTES_OF_OPENAI = [
   "vector_stores/",
 ];
 
+const ROUTE_PATHS = ROUTES.map(({ path }) => path);
+
 const KNOWN_PATHS = [...ROUTE_PATHS, ...ROUTES_OF_OPENAI];
 
 /** The base paths if none are configured (specification 1.2). */
-export const DEFAULT_BASE_PATHS: readonly string[] = ["/v1", "/openai/v1"];
+export const DEFAULT_BASE_PATHS: readonly string[] = PROFILES.default.basePaths;
 
-/** The base paths of profiles that have others. A test of `src/api/routes` compares them with those in Rust. */
-const BASE_PATHS_OF_PROFILES: Readonly<Record<string, readonly string[]>> = {
-  fireworks: ["/v1", "/openai/v1", "/inference/v1"],
-};
+/** What the profile of this name sets; an engine refuses a name that no profile has. */
+const profileOf = (name: string | null | undefined) =>
+  Object.entries(PROFILES).find(([it]) => it === name)?.[1] ?? PROFILES.default;
 
 /** The base paths that a profile has. */
 export function basePathsOf(profile: string | null | undefined): readonly string[] {
-  return (profile && BASE_PATHS_OF_PROFILES[profile]) || DEFAULT_BASE_PATHS;
+  return profileOf(profile).basePaths;
 }
 
 /** True if `url` lies at or below one of `basePaths`, spelled as they are. */
@@ -65,6 +52,14 @@ export function isBelowBasePath(url: URL, basePaths: readonly string[]): boolean
 export function routeAt(url: URL, basePaths: readonly string[]): string | undefined {
   const found = findRoute(url, basePaths, ROUTE_PATHS);
   return found?.isExact ? found.route : undefined;
+}
+
+/** What the endpoint says about the route at `url`, spelled as it knows it; `undefined` if there is none. */
+export function endpointRoute(url: URL, basePaths: readonly string[]): EndpointRoute | undefined {
+  const route = routeAt(url, basePaths);
+  return ROUTES.find(
+    ({ path }) => path === route || (path.endsWith("/") && route?.startsWith(path)),
+  );
 }
 
 /** `url`, with the path of a route as the endpoint spells it, which knows no other spelling. */
@@ -154,13 +149,10 @@ export function isKnownRoute(url: URL, basePaths: readonly string[]): boolean {
   return findRoute(url, basePaths, KNOWN_PATHS) !== undefined;
 }
 
-/** The profiles in which a request may name no model. A test of `src/api/switches` compares them with those in Rust. */
-const PROFILES_WITHOUT_MODEL = ["mistralrs", "mistral.rs", "llamacpp", "llama.cpp"];
-
 /** True if a request that names no model means `default`. */
 export function mayOmitModel(
   allowMissingModel: boolean | null | undefined,
   profile: string | null | undefined,
 ): boolean {
-  return allowMissingModel ?? PROFILES_WITHOUT_MODEL.includes(profile ?? "");
+  return allowMissingModel ?? profileOf(profile).allowMissingModel;
 }

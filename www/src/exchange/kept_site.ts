@@ -1,4 +1,4 @@
-//! The site's files in the Cache Storage, as whole releases: the page writes them (`page/keep_site.ts`), the service worker
+//! The site's files in the Cache Storage, as whole releases: the page writes them (`serving/keep_site.ts`), the service worker
 //! answers from them (`service_worker/site_answer.ts`). A release is never changed after it was written.
 
 /** Header of requests that read the site in order to keep it. They are never answered from a release. */

@@ -1,5 +1,5 @@
-// Generated from the Rust types: do not edit. Rewrite it with
-// `INPAGE_WRITE_TYPES=1 cargo test --lib --features test-hooks typescript`.
+// Generated from the Rust code: do not edit. Rewrite it with
+// `INPAGE_GENERATE=1 cargo test --lib --features test-hooks generated`.
 
 /** Token counts in streams that do not ask for them. */
 export type AlwaysIncludeUsage = boolean | UsagePlace;
@@ -10,6 +10,9 @@ export type BufferReport = {
   name: string,
   /** Its size. */
   bytes: number, };
+
+/** What a request wants of a model. */
+export type Capability = "completions" | "embeddings";
 
 /** One choice of a whole answer. */
 export type ChatChoice = { index: number, message: ChatCompletionMessage, logprobs: ChatLogprobs | null, finish_reason: "stop" | "length" | "tool_calls",
@@ -45,15 +48,15 @@ export type ChatCompletionChunk = { id: string, object: "chat.completion.chunk",
 
 /** A request for a message; `docs/api.md` says what each field means. Unknown fields are passed on. */
 export type ChatCompletionFields = {
-  /** A model's id, or `default` for the one that is ready. */
+  /** A model's id, or `default` for the one that is ready (switches `defaultModel`, `allowMissingModel`). */
   model: string,
   /** Not used. */
   user?: string | null,
-  /** The conversation so far. */
+  /** The conversation so far. Roles are `system`, `developer`, `user`, `assistant`, `tool` and `function`; content is a string or parts. */
   messages: ChatMessage[],
-  /** Further variables of the chat template. */
+  /** Further variables of the chat template, such as `{"enable_thinking": false}`. */
   chat_template_kwargs?: Record<string, unknown> | null,
-  /** How much the model should think, if its chat template knows the word. */
+  /** How much the model should think, if its chat template knows the word; `none` and `minimal` switch thinking off where the template can. */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
   /** End the prompt with the beginning of the assistant's message. */
   add_generation_prompt?: boolean | null,
@@ -63,7 +66,7 @@ export type ChatCompletionFields = {
   parallel_tool_calls?: boolean | null,
   /** Whether the log-probabilities of the message's tokens are returned. */
   logprobs?: boolean | null,
-  /** How many of the most likely tokens are listed per position: 0 to 20, with `logprobs`. */
+  /** How many of the most likely tokens are listed per position. */
   top_logprobs?: number | null,
   /** Which distribution `logprobs` describes. */
   logprobs_mode?: "raw" | "processed" | null,
@@ -107,17 +110,17 @@ export type ChatCompletionFields = {
   store?: unknown,
   /** Not used. */
   timings_per_token?: unknown,
-  /** Most tokens of a completion. */
+  /** Most tokens of a completion; 0 generates nothing. */
   max_tokens?: number | null,
-  /** The same as `max_tokens`. */
+  /** The same as `max_tokens`; if several of its names are given, they must be equal. */
   max_completion_tokens?: number | null,
   /** The same as `max_tokens`; -1: until the context is full. */
   n_predict?: number | null,
-  /** Texts that end the completion. */
+  /** Strings that end the completion. */
   stop?: string | string[] | null,
   /** Token ids that end the completion. */
-  stop_token_ids?: Array<number> | null,
-  /** Nothing ends the completion before it has this many tokens. */
+  stop_token_ids?: number[] | null,
+  /** Before the completion has this many tokens, end of text and stop ids are forbidden and stop strings do not count. */
   min_tokens?: number | null,
   /** Whether the completion includes the stop string that ended it. */
   include_stop_str_in_output?: boolean | null,
@@ -126,20 +129,24 @@ export type ChatCompletionFields = {
   /** Continue after an end-of-text token. */
   ignore_eos?: boolean | null,
   /** What happens when the prompt and `max_tokens` exceed the context. */
-  context_length_exceeded_behavior?: ContextLengthExceededBehavior | null,
+  context_length_exceeded_behavior?: "truncate" | "error" | null,
   /** Drop the start of a prompt that is too long. */
   truncate_sequence?: boolean | null,
+  /** The only tokens that may be generated; end of text only if it is listed. */
+  allowed_token_ids?: number[] | null,
+  /** Strings that are not generated, as the tokenizer writes them. */
+  bad_words?: string[] | null,
   /** Send the answer in chunks as server-sent events. */
   stream?: boolean | null,
-  /** Only with `stream`. */
+  /** What a stream reports besides the text: members `include_usage`, `continuous_usage_stats` and `include_obfuscation` (bool; the last has no effect). */
   stream_options?: StreamOptions | null,
-  /** Choices returned per prompt. */
+  /** Choices per prompt. */
   n?: number | null,
-  /** Candidates generated per prompt; the `n` best are returned. */
+  /** Candidates per prompt; the `n` best are returned. */
   best_of?: number | null,
-  /** 0 (greedy) to 2. */
+  /** Below 1e-5 the most likely token is taken. */
   temperature?: number | null,
-  /** Keep the most likely tokens whose probabilities add up to this. */
+  /** Keep the most likely tokens whose probabilities add up to this; 0 keeps only the most likely one. */
   top_p?: number | null,
   /** Keep the tokens whose surprise is closest to the expected one, up to this probability mass; 1 is off. */
   typical_p?: number | null,
@@ -147,7 +154,7 @@ export type ChatCompletionFields = {
   top_k?: number | null,
   /** Keep tokens at least this fraction as likely as the most likely one. */
   min_p?: number | null,
-  /** A 64-bit integer: a `bigint` keeps what a `number` cannot hold. */
+  /** The same seed gives the same output; -1 is an ordinary one. A `bigint` keeps what a `number` cannot hold. */
   seed?: number | bigint | null,
   /** Subtracted from a token's logit per earlier occurrence in the completion. */
   frequency_penalty?: number | null,
@@ -157,12 +164,11 @@ export type ChatCompletionFields = {
   repetition_penalty?: number | null,
   /** The same as `repetition_penalty`. */
   repeat_penalty?: number | null,
-  /** Token ids, and what is added to their logits; or pairs of an id or a text and a number or false, which forbids
-  * the token. */
+  /** Token ids, and what is added to their logits; or pairs of an id or a string and a number or false, which forbids the token. */
   logit_bias?: Record<string, number> | [number | string, number | false][] | null,
-  /** Mirostat 2.0: the surprise to aim at; replaces `top_k`, `top_p` and `min_p`. */
+  /** Mirostat 2.0: the surprise to aim at; replaces `top_k`, `typical_p`, `top_p` and `min_p`. */
   mirostat_target?: number | null,
-  /** Mirostat's learning rate. */
+  /** Mirostat's learning rate; no effect without a target. */
   mirostat_lr?: number | null,
   /** DRY: above 0 penalizes tokens that continue a repetition. */
   dry_multiplier?: number | null,
@@ -170,27 +176,22 @@ export type ChatCompletionFields = {
   dry_base?: number | null,
   /** DRY: repetitions shorter than this are not penalized. */
   dry_allowed_length?: number | null,
-  /** DRY: texts that no repetition extends across. */
-  dry_sequence_breakers?: Array<string> | null,
-  /** The only tokens that may be generated. */
-  allowed_token_ids?: Array<number> | null,
-  /** Texts that are not generated. */
-  bad_words?: Array<string> | null,
+  /** DRY: strings that no repetition extends across. */
+  dry_sequence_breakers?: string[] | null,
   /** Whether the completion must be JSON. */
   response_format?: ResponseFormat | null,
-  /** What the whole completion must match; a text is GBNF. */
+  /** What the whole completion must match; a string is GBNF. */
   grammar?: Grammar | null,
-  /** A JSON schema. */
+  /** A JSON schema that the completion must match. */
   json_schema?: JsonSchema | null,
-  /** What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and
-  * `grammar`. */
+  /** What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and `grammar`. */
   structured_outputs?: StructuredOutputs | null,
   /** A JSON schema, or its text. */
   guided_json?: Record<string, unknown> | boolean | string | null,
   /** A regular expression. */
   guided_regex?: string | null,
-  /** Texts of which the completion is one. */
-  guided_choice?: Array<string> | null,
+  /** Strings of which the completion is one. */
+  guided_choice?: string[] | null,
   /** A grammar in GBNF or Lark. */
   guided_grammar?: string | null,
   /** A regular expression of the white space in the JSON of `guided_json`. */
@@ -198,7 +199,7 @@ export type ChatCompletionFields = {
   /** Not used. */
   guided_decoding_backend?: string | null,
   /** Functions that the model may call. */
-  tools?: Array<FunctionTool> | null,
+  tools?: FunctionTool[] | null,
   /** Whether the model may or must call a tool, and which. */
   tool_choice?: ToolChoice | null, };
 
@@ -320,30 +321,22 @@ export type CompletionChoice = { index: number, text: string,
 
 /** A request; `docs/api.md` says what each field means. Unknown fields are passed on. */
 export type CompletionFields = {
-  /** A model's id, or `default` for the one that is ready. */
+  /** A model's id, or `default` for the one that is ready (switches `defaultModel`, `allowMissingModel`). */
   model: string,
   /** Not used. */
   user?: string | null,
-  /** One prompt or several, each as text or as token ids; both may be mixed with the switch `mixedPrompts`. */
+  /** One prompt or several, each as a string or as token ids; both may be mixed with the switch `mixedPrompts`. */
   prompt: string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[] | null,
   /** What follows the completion. */
   suffix?: string | null,
   /** What `suffix` means. */
-  suffix_mode?: SuffixMode | null,
-  /** Put the prompt before the completion. */
-  echo?: boolean | null,
-  /** Put this many tokens of the prompt's end before the completion. */
-  echo_last?: number | null,
-  /** Return what the model was given and what it generated, in `raw_output`. */
-  raw_output?: boolean | null,
-  /** Not used: it is about chat templates. */
-  reasoning_effort?: unknown,
-  /** Not used: it is about chat templates. */
-  reasoning_history?: unknown,
-  /** Not used: it is about chat templates. */
-  thinking?: unknown,
-  /** Return times and token counts, in `perf_metrics`. */
-  perf_metrics_in_response?: boolean | null,
+  suffix_mode?: "append" | "fim" | "reject" | null,
+  /** Whether the tokenizer adds its start-of-text token to a prompt that is text. */
+  add_special_tokens?: boolean | null,
+  /** Keep this many tokens of the prompt's end; -1: as many as the context holds. */
+  truncate_prompt_tokens?: number | null,
+  /** Pictures for a model that sees: `data:` URLs, or one list of them per prompt; with the switch `remoteImages` also `http:` and `https:` URLs. */
+  images?: string[] | string[][] | null,
   /** Not used. */
   cache_prompt?: unknown,
   /** Not used. */
@@ -384,19 +377,23 @@ export type CompletionFields = {
   store?: unknown,
   /** Not used. */
   timings_per_token?: unknown,
-  /** `data:` URLs, or one list of them per prompt; with the switch `remoteImages` also `http:` and `https:` URLs. */
-  images?: string[] | string[][] | null,
-  /** Most tokens of a completion. */
+  /** Not used: it is about chat templates. */
+  reasoning_effort?: unknown,
+  /** Not used: it is about chat templates. */
+  reasoning_history?: unknown,
+  /** Not used: it is about chat templates. */
+  thinking?: unknown,
+  /** Most tokens of a completion; 0 generates nothing. */
   max_tokens?: number | null,
-  /** The same as `max_tokens`. */
+  /** The same as `max_tokens`; if several of its names are given, they must be equal. */
   max_completion_tokens?: number | null,
   /** The same as `max_tokens`; -1: until the context is full. */
   n_predict?: number | null,
-  /** Texts that end the completion. */
+  /** Strings that end the completion. */
   stop?: string | string[] | null,
   /** Token ids that end the completion. */
-  stop_token_ids?: Array<number> | null,
-  /** Nothing ends the completion before it has this many tokens. */
+  stop_token_ids?: number[] | null,
+  /** Before the completion has this many tokens, end of text and stop ids are forbidden and stop strings do not count. */
   min_tokens?: number | null,
   /** Whether the completion includes the stop string that ended it. */
   include_stop_str_in_output?: boolean | null,
@@ -405,13 +402,29 @@ export type CompletionFields = {
   /** Continue after an end-of-text token. */
   ignore_eos?: boolean | null,
   /** What happens when the prompt and `max_tokens` exceed the context. */
-  context_length_exceeded_behavior?: ContextLengthExceededBehavior | null,
+  context_length_exceeded_behavior?: "truncate" | "error" | null,
   /** Drop the start of a prompt that is too long. */
   truncate_sequence?: boolean | null,
+  /** The only tokens that may be generated; end of text only if it is listed. */
+  allowed_token_ids?: number[] | null,
+  /** Strings that are not generated, as the tokenizer writes them. */
+  bad_words?: string[] | null,
   /** Send the answer in chunks as server-sent events. */
   stream?: boolean | null,
-  /** Only with `stream`. */
+  /** What a stream reports besides the text: members `include_usage`, `continuous_usage_stats` and `include_obfuscation` (bool; the last has no effect). */
   stream_options?: StreamOptions | null,
+  /** Choices per prompt. */
+  n?: number | null,
+  /** Candidates per prompt; the `n` best are returned. */
+  best_of?: number | null,
+  /** Put the prompt before the completion. */
+  echo?: boolean | null,
+  /** Put this many tokens of the prompt's end before the completion. */
+  echo_last?: number | null,
+  /** Return what the model was given and what it generated, in `raw_output` of each choice. */
+  raw_output?: boolean | null,
+  /** Return times and token counts, in `perf_metrics`. */
+  perf_metrics_in_response?: boolean | null,
   /** How many of the most likely tokens are listed per position; with `top_logprobs` whether any are. */
   logprobs?: number | boolean | null,
   /** How many of the most likely tokens are listed if `logprobs` is true or a number. */
@@ -424,13 +437,9 @@ export type CompletionFields = {
   return_token_ids?: boolean | null,
   /** How many of the most likely tokens are listed per token of the prompt, in `prompt_logprobs`. */
   prompt_logprobs?: number | null,
-  /** Choices returned per prompt. */
-  n?: number | null,
-  /** Candidates generated per prompt; the `n` best are returned. */
-  best_of?: number | null,
-  /** 0 (greedy) to 2. */
+  /** Below 1e-5 the most likely token is taken. */
   temperature?: number | null,
-  /** Keep the most likely tokens whose probabilities add up to this. */
+  /** Keep the most likely tokens whose probabilities add up to this; 0 keeps only the most likely one. */
   top_p?: number | null,
   /** Keep the tokens whose surprise is closest to the expected one, up to this probability mass; 1 is off. */
   typical_p?: number | null,
@@ -438,7 +447,7 @@ export type CompletionFields = {
   top_k?: number | null,
   /** Keep tokens at least this fraction as likely as the most likely one. */
   min_p?: number | null,
-  /** A 64-bit integer: a `bigint` keeps what a `number` cannot hold. */
+  /** The same seed gives the same output; -1 is an ordinary one. A `bigint` keeps what a `number` cannot hold. */
   seed?: number | bigint | null,
   /** Subtracted from a token's logit per earlier occurrence in the completion. */
   frequency_penalty?: number | null,
@@ -448,12 +457,11 @@ export type CompletionFields = {
   repetition_penalty?: number | null,
   /** The same as `repetition_penalty`. */
   repeat_penalty?: number | null,
-  /** Token ids, and what is added to their logits; or pairs of an id or a text and a number or false, which forbids
-  * the token. */
+  /** Token ids, and what is added to their logits; or pairs of an id or a string and a number or false, which forbids the token. */
   logit_bias?: Record<string, number> | [number | string, number | false][] | null,
-  /** Mirostat 2.0: the surprise to aim at; replaces `top_k`, `top_p` and `min_p`. */
+  /** Mirostat 2.0: the surprise to aim at; replaces `top_k`, `typical_p`, `top_p` and `min_p`. */
   mirostat_target?: number | null,
-  /** Mirostat's learning rate. */
+  /** Mirostat's learning rate; no effect without a target. */
   mirostat_lr?: number | null,
   /** DRY: above 0 penalizes tokens that continue a repetition. */
   dry_multiplier?: number | null,
@@ -461,31 +469,22 @@ export type CompletionFields = {
   dry_base?: number | null,
   /** DRY: repetitions shorter than this are not penalized. */
   dry_allowed_length?: number | null,
-  /** DRY: texts that no repetition extends across. */
-  dry_sequence_breakers?: Array<string> | null,
-  /** Whether the tokenizer adds its start-of-text token to a prompt that is text. */
-  add_special_tokens?: boolean | null,
-  /** Keep this many tokens of the prompt's end; -1: as many as the context holds. */
-  truncate_prompt_tokens?: number | null,
-  /** The only tokens that may be generated. */
-  allowed_token_ids?: Array<number> | null,
-  /** Texts that are not generated. */
-  bad_words?: Array<string> | null,
+  /** DRY: strings that no repetition extends across. */
+  dry_sequence_breakers?: string[] | null,
   /** Whether the completion must be JSON. */
   response_format?: ResponseFormat | null,
-  /** What the whole completion must match; a text is GBNF. */
+  /** What the whole completion must match; a string is GBNF. */
   grammar?: Grammar | null,
-  /** A JSON schema. */
+  /** A JSON schema that the completion must match. */
   json_schema?: JsonSchema | null,
-  /** What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and
-  * `grammar`. */
+  /** What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and `grammar`. */
   structured_outputs?: StructuredOutputs | null,
   /** A JSON schema, or its text. */
   guided_json?: Record<string, unknown> | boolean | string | null,
   /** A regular expression. */
   guided_regex?: string | null,
-  /** Texts of which the completion is one. */
-  guided_choice?: Array<string> | null,
+  /** Strings of which the completion is one. */
+  guided_choice?: string[] | null,
   /** A grammar in GBNF or Lark. */
   guided_grammar?: string | null,
   /** A regular expression of the white space in the JSON of `guided_json`. */
@@ -493,7 +492,7 @@ export type CompletionFields = {
   /** Not used. */
   guided_decoding_backend?: string | null,
   /** Functions that the model may call. */
-  tools?: Array<FunctionTool> | null,
+  tools?: FunctionTool[] | null,
   /** Whether the model may or must call a tool, and which. */
   tool_choice?: ToolChoice | null, };
 
@@ -530,10 +529,12 @@ export type DefaultMaxTokens = number | ContextWord;
 
 /** A request for the text of token ids; `docs/api.md` says what each field means. */
 export type DetokenizeFields = {
-  /** A model's id, or `default` for the one that is ready. */
+  /** A model's id, or `default` for the one that is ready (switches `defaultModel`, `allowMissingModel`). */
   model: string,
   /** Not used. */
-  user?: string | null, tokens: ArrayLike<number>,
+  user?: string | null,
+  /** Token ids. */
+  tokens: ArrayLike<number>,
   /** Leave special tokens out of the text. */
   skip_special_tokens?: boolean | null, };
 
@@ -552,13 +553,13 @@ export type Embedding = { object: "embedding",
 
 /** A request for embeddings; `docs/api.md` says what each field means. */
 export type EmbeddingFields = {
-  /** A model's id, or `default` for the one that is ready. */
+  /** A model's id, or `default` for the one that is ready (switches `defaultModel`, `allowMissingModel`). */
   model: string,
   /** Not used. */
   user?: string | null,
-  /** One text or several, each as text or as token ids. */
+  /** One text or several, each as a string or as token ids; none empty, and at most 2048. */
   input: string | string[] | ArrayLike<number> | ArrayLike<number>[],
-  /** How vectors are written: `float` or, as little-endian 32-bit floats, `base64`. */
+  /** How vectors are written: as numbers, or as little-endian 32-bit floats in base64. */
   encoding_format?: "float" | "base64" | null,
   /** Keep this many elements of each vector, and normalize it again. */
   dimensions?: number | null, };
@@ -570,6 +571,15 @@ export type EmbeddingList = { object: "list", data: Array<Embedding>,
 
 /** Token counts of an embedding request. */
 export type EmbeddingUsage = { prompt_tokens: number, total_tokens: number, };
+
+/** A route, as TypeScript knows it. */
+export type EndpointRoute = {
+  /** Below a base path. If it ends with a slash, the rest of the URL's path is the parameter. */
+  path: string, method: "GET" | "POST",
+  /** What a model has to be able to do, so that the name `default` means it. Null: the route answers without a model. */
+  capability: Capability | null,
+  /** Which requests another server may answer instead. */
+  upstream: Upstream, };
 
 /** The result of `engine.info()`. Once a model is loaded, it also has the members of the load report. */
 export type EngineInfo = {
@@ -979,11 +989,11 @@ export type ResponseEvent = { sequence_number: number, } & ({ "type": "response.
 
 /** A request for a response; `docs/api.md` says what each field means. Unknown fields are passed on. */
 export type ResponseFields = {
-  /** A model's id, or `default` for the one that is ready. */
+  /** A model's id, or `default` for the one that is ready (switches `defaultModel`, `allowMissingModel`). */
   model: string,
   /** Not used. */
   user?: string | null,
-  /** The conversation so far: a text of the user, or messages, calls, their results and reasoning. */
+  /** The conversation so far: a string of the user, or items: messages, calls, their results and reasoning. Items of an earlier response can be sent back as they are. */
   input: string | ResponseInputItem[],
   /** A system message in front of `input`. */
   instructions?: string | null,
@@ -991,57 +1001,49 @@ export type ResponseFields = {
   chat_template_kwargs?: Record<string, unknown> | null,
   /** Whether the model may call several tools in one answer. */
   parallel_tool_calls?: boolean | null,
-  /** Most tokens of the answer, reasoning included. */
-  max_output_tokens?: number | null,
-  /** What the text must be. */
-  text?: ResponseText | null,
-  /** Functions that the model may call. */
-  tools?: Array<ResponseTool> | null,
-  /** Whether the model may or must call a tool, and which. */
-  tool_choice?: ToolChoice | null,
-  /** Not used: it counts the calls of tools that a vendor runs. */
-  max_tool_calls?: number | null,
-  /** How much the model should think. */
-  reasoning?: ResponseReasoningOptions | null,
-  /** What the answer has besides the text. */
-  include?: ("message.output_text.logprobs" | "reasoning.encrypted_content")[] | null,
-  /** How many of the most likely tokens are listed per position: 0 to 20, with `include`. */
-  top_logprobs?: number | null,
-  /** Which distribution the log-probabilities describe. */
-  logprobs_mode?: "raw" | "processed" | null,
-  /** What the whole text must match; a text is GBNF. */
-  grammar?: Grammar | null,
-  /** A JSON schema. */
-  json_schema?: JsonSchema | null,
-  /** What happens to an input that is too long: it is refused. */
-  truncation?: "disabled" | null,
-  /** Repeated in the answer. */
-  metadata?: Record<string, string> | null,
-  /** Repeated in the answer. */
-  safety_identifier?: string | null,
-  /** Repeated in the answer. */
-  prompt_cache_key?: string | null,
   /** Not used. */
-  prompt_cache_options?: unknown,
+  cache_prompt?: unknown,
+  /** Not used. */
+  cache_salt?: unknown,
+  /** Not used. */
+  early_stopping?: unknown,
+  /** Not used. */
+  id_slot?: unknown,
+  /** Not used. */
+  n_discard?: unknown,
+  /** Not used. */
+  n_keep?: unknown,
+  /** Not used. */
+  prediction?: unknown,
+  /** Not used. */
+  priority?: unknown,
+  /** Not used. */
+  prompt_cache_isolation_key?: unknown,
+  /** Not used. */
+  prompt_cache_max_len?: unknown,
   /** Not used. */
   prompt_cache_retention?: unknown,
   /** Not used. */
+  request_id?: unknown,
+  /** Not used. */
   service_tier?: unknown,
-  /** Nothing is stored. */
-  store?: false | null,
-  /** Answers are given at once. */
-  background?: false | null,
-  /** Most tokens of a completion. */
+  /** Not used. */
+  spaces_between_special_tokens?: unknown,
+  /** Not used. */
+  speculation?: unknown,
+  /** Not used. */
+  timings_per_token?: unknown,
+  /** Most tokens of a completion; 0 generates nothing. */
   max_tokens?: number | null,
-  /** The same as `max_tokens`. */
+  /** The same as `max_tokens`; if several of its names are given, they must be equal. */
   max_completion_tokens?: number | null,
   /** The same as `max_tokens`; -1: until the context is full. */
   n_predict?: number | null,
-  /** Texts that end the completion. */
+  /** Strings that end the completion. */
   stop?: string | string[] | null,
   /** Token ids that end the completion. */
-  stop_token_ids?: Array<number> | null,
-  /** Nothing ends the completion before it has this many tokens. */
+  stop_token_ids?: number[] | null,
+  /** Before the completion has this many tokens, end of text and stop ids are forbidden and stop strings do not count. */
   min_tokens?: number | null,
   /** Whether the completion includes the stop string that ended it. */
   include_stop_str_in_output?: boolean | null,
@@ -1050,16 +1052,20 @@ export type ResponseFields = {
   /** Continue after an end-of-text token. */
   ignore_eos?: boolean | null,
   /** What happens when the prompt and `max_tokens` exceed the context. */
-  context_length_exceeded_behavior?: ContextLengthExceededBehavior | null,
+  context_length_exceeded_behavior?: "truncate" | "error" | null,
   /** Drop the start of a prompt that is too long. */
   truncate_sequence?: boolean | null,
+  /** The only tokens that may be generated; end of text only if it is listed. */
+  allowed_token_ids?: number[] | null,
+  /** Strings that are not generated, as the tokenizer writes them. */
+  bad_words?: string[] | null,
   /** Send the answer in chunks as server-sent events. */
   stream?: boolean | null,
-  /** Only with `stream`. */
+  /** What a stream reports besides the text: members `include_usage`, `continuous_usage_stats` and `include_obfuscation` (bool; the last has no effect). */
   stream_options?: StreamOptions | null,
-  /** 0 (greedy) to 2. */
+  /** Below 1e-5 the most likely token is taken. */
   temperature?: number | null,
-  /** Keep the most likely tokens whose probabilities add up to this. */
+  /** Keep the most likely tokens whose probabilities add up to this; 0 keeps only the most likely one. */
   top_p?: number | null,
   /** Keep the tokens whose surprise is closest to the expected one, up to this probability mass; 1 is off. */
   typical_p?: number | null,
@@ -1067,7 +1073,7 @@ export type ResponseFields = {
   top_k?: number | null,
   /** Keep tokens at least this fraction as likely as the most likely one. */
   min_p?: number | null,
-  /** A 64-bit integer: a `bigint` keeps what a `number` cannot hold. */
+  /** The same seed gives the same output; -1 is an ordinary one. A `bigint` keeps what a `number` cannot hold. */
   seed?: number | bigint | null,
   /** Subtracted from a token's logit per earlier occurrence in the completion. */
   frequency_penalty?: number | null,
@@ -1077,12 +1083,11 @@ export type ResponseFields = {
   repetition_penalty?: number | null,
   /** The same as `repetition_penalty`. */
   repeat_penalty?: number | null,
-  /** Token ids, and what is added to their logits; or pairs of an id or a text and a number or false, which forbids
-  * the token. */
+  /** Token ids, and what is added to their logits; or pairs of an id or a string and a number or false, which forbids the token. */
   logit_bias?: Record<string, number> | [number | string, number | false][] | null,
-  /** Mirostat 2.0: the surprise to aim at; replaces `top_k`, `top_p` and `min_p`. */
+  /** Mirostat 2.0: the surprise to aim at; replaces `top_k`, `typical_p`, `top_p` and `min_p`. */
   mirostat_target?: number | null,
-  /** Mirostat's learning rate. */
+  /** Mirostat's learning rate; no effect without a target. */
   mirostat_lr?: number | null,
   /** DRY: above 0 penalizes tokens that continue a repetition. */
   dry_multiplier?: number | null,
@@ -1090,27 +1095,58 @@ export type ResponseFields = {
   dry_base?: number | null,
   /** DRY: repetitions shorter than this are not penalized. */
   dry_allowed_length?: number | null,
-  /** DRY: texts that no repetition extends across. */
-  dry_sequence_breakers?: Array<string> | null,
-  /** The only tokens that may be generated. */
-  allowed_token_ids?: Array<number> | null,
-  /** Texts that are not generated. */
-  bad_words?: Array<string> | null,
-  /** What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and
-  * `grammar`. */
+  /** DRY: strings that no repetition extends across. */
+  dry_sequence_breakers?: string[] | null,
+  /** What the whole completion must match; a string is GBNF. */
+  grammar?: Grammar | null,
+  /** A JSON schema that the completion must match. */
+  json_schema?: JsonSchema | null,
+  /** What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and `grammar`. */
   structured_outputs?: StructuredOutputs | null,
   /** A JSON schema, or its text. */
   guided_json?: Record<string, unknown> | boolean | string | null,
   /** A regular expression. */
   guided_regex?: string | null,
-  /** Texts of which the completion is one. */
-  guided_choice?: Array<string> | null,
+  /** Strings of which the completion is one. */
+  guided_choice?: string[] | null,
   /** A grammar in GBNF or Lark. */
   guided_grammar?: string | null,
   /** A regular expression of the white space in the JSON of `guided_json`. */
   guided_whitespace_pattern?: string | null,
   /** Not used. */
-  guided_decoding_backend?: string | null, };
+  guided_decoding_backend?: string | null,
+  /** Most tokens of the answer, reasoning included. */
+  max_output_tokens?: number | null,
+  /** What the text must be: `format` is `text`, `json_object`, or `json_schema` with `schema` beside `type`; `verbosity` is for chat templates that know the word. */
+  text?: ResponseText | null,
+  /** Functions that the model may call, with `name` and `parameters` beside `type`. */
+  tools?: ResponseTool[] | null,
+  /** Whether the model may or must call a tool, and which. */
+  tool_choice?: ToolChoice | null,
+  /** Not used: it counts the calls of tools that a vendor runs. */
+  max_tool_calls?: number | null,
+  /** How much the model should think: `effort` is for chat templates that know the word. No `summary` is made: the reasoning itself is an item. */
+  reasoning?: ResponseReasoningOptions | null,
+  /** What the answer has besides the text. */
+  include?: ("message.output_text.logprobs" | "reasoning.encrypted_content")[] | null,
+  /** How many of the most likely tokens are listed per position. */
+  top_logprobs?: number | null,
+  /** Which distribution the log-probabilities describe. */
+  logprobs_mode?: "raw" | "processed" | null,
+  /** What happens to an input that is too long: it is refused, and so is `auto`. */
+  truncation?: "disabled" | null,
+  /** Repeated in the answer. */
+  metadata?: Record<string, string> | null,
+  /** Repeated in the answer. */
+  safety_identifier?: string | null,
+  /** Repeated in the answer. */
+  prompt_cache_key?: string | null,
+  /** Nothing is stored. */
+  store?: false | null,
+  /** Answers are given at once. */
+  background?: false | null,
+  /** Not used. */
+  prompt_cache_options?: unknown, };
 
 /** Whether the completion must be JSON. */
 export type ResponseFormat = { "type": "text" } | { "type": "json_object", schema?: JsonSchema | null, } | { "type": "json_schema", json_schema: FormatSchema, } | { "type": "grammar", grammar: string, };
@@ -1346,15 +1382,15 @@ export type Switches = {
 
 /** A request for the text of messages; `docs/api.md` says what each field means. */
 export type TemplateFields = {
-  /** A model's id, or `default` for the one that is ready. */
+  /** A model's id, or `default` for the one that is ready (switches `defaultModel`, `allowMissingModel`). */
   model: string,
   /** Not used. */
   user?: string | null,
-  /** The conversation so far. */
+  /** The conversation so far. Roles are `system`, `developer`, `user`, `assistant`, `tool` and `function`; content is a string or parts. */
   messages: ChatMessage[],
-  /** Further variables of the chat template. */
+  /** Further variables of the chat template, such as `{"enable_thinking": false}`. */
   chat_template_kwargs?: Record<string, unknown> | null,
-  /** How much the model should think, if its chat template knows the word. */
+  /** How much the model should think, if its chat template knows the word; `none` and `minimal` switch thinking off where the template can. */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
   /** End the prompt with the beginning of the assistant's message. */
   add_generation_prompt?: boolean | null,
@@ -1363,7 +1399,7 @@ export type TemplateFields = {
   /** Whether the model may call several tools in one message. */
   parallel_tool_calls?: boolean | null,
   /** Functions that the model may call. */
-  tools?: Array<FunctionTool> | null,
+  tools?: FunctionTool[] | null,
   /** Whether the model may or must call a tool, and which. */
   tool_choice?: ToolChoice | null, };
 
@@ -1409,36 +1445,38 @@ export type TokenText = { prompt: string, };
 
 /** A request for token ids; `docs/api.md` says what each field means. */
 export type TokenizeFields = {
-  /** A model's id, or `default` for the one that is ready. */
+  /** A model's id, or `default` for the one that is ready (switches `defaultModel`, `allowMissingModel`). */
   model: string,
   /** Not used. */
   user?: string | null,
-  /** A text, or token ids. Either this or `messages`. */
-  prompt?: string | ArrayLike<number> | null,
-  /** Another name of `prompt`, for a text. */
-  content?: string | null,
-  /** A conversation, which the chat template renders. */
-  messages?: ChatMessage[] | null,
-  /** Further variables of the chat template. */
+  /** Further variables of the chat template, such as `{"enable_thinking": false}`. */
   chat_template_kwargs?: Record<string, unknown> | null,
-  /** How much the model should think, if its chat template knows the word. */
+  /** How much the model should think, if its chat template knows the word; `none` and `minimal` switch thinking off where the template can. */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
-  /** End the prompt of `messages` with the beginning of the assistant's message. */
+  /** End the prompt with the beginning of the assistant's message. */
   add_generation_prompt?: boolean | null,
   /** Continue the last message instead of beginning one. */
   continue_final_message?: boolean | null,
-  /** Whether the tokenizer adds its start-of-text token to a prompt that is text; default true. */
+  /** Whether the model may call several tools in one message. */
+  parallel_tool_calls?: boolean | null,
+  /** A string as completions read it, or token ids. Either this or `messages`. */
+  prompt?: string | ArrayLike<number> | null,
+  /** Another name of `prompt`, for a string. */
+  content?: string | null,
+  /** A conversation, which the chat template renders. */
+  messages?: ChatMessage[] | null,
+  /** Whether the tokenizer adds its start-of-text token to a prompt that is text. Not with `messages`. */
   add_special_tokens?: boolean | null,
   /** Another name of `add_special_tokens`. */
   add_special?: boolean | null,
   /** Only true: texts of special tokens in a prompt become these tokens. */
-  parse_special?: true | null,
+  parse_special?: boolean | null,
   /** Return the text of each token, too. */
   return_token_strs?: boolean | null,
-  /** Return tokens as objects with `id` and `piece`. */
+  /** Return tokens as objects, such as `{"id": 1, "piece": "<s>"}`; a piece is an array of bytes where these are not whole characters. */
   with_pieces?: boolean | null,
   /** Functions that the model may call. */
-  tools?: Array<FunctionTool> | null,
+  tools?: FunctionTool[] | null,
   /** Whether the model may or must call a tool, and which. */
   tool_choice?: ToolChoice | null, };
 
@@ -1476,6 +1514,9 @@ export type TowerSizes = {
 /** What happens to unknown fields. */
 export type UnknownFields = "ignore" | "error";
 
+/** Which requests of a route the page may hand to the server of the option `upstream`. */
+export type Upstream = "any" | "chosen" | "never";
+
 /** Token counts of a request. */
 export type Usage = { prompt_tokens: number, completion_tokens: number, total_tokens: number,
   /** Only if some prompt tokens were cached. */
@@ -1493,3 +1534,82 @@ export type WindowReport = {
   tokens: number,
   /** Number of layers. */
   layers: number, };
+
+/** The routes below a base path. */
+export const ROUTES: readonly EndpointRoute[] = [
+  {"path":"completions","method":"POST","capability":"completions","upstream":"any"},
+  {"path":"chat/completions","method":"POST","capability":"completions","upstream":"any"},
+  {"path":"responses","method":"POST","capability":"completions","upstream":"any"},
+  {"path":"embeddings","method":"POST","capability":"embeddings","upstream":"chosen"},
+  {"path":"tokenize","method":"POST","capability":"completions","upstream":"never"},
+  {"path":"detokenize","method":"POST","capability":"completions","upstream":"never"},
+  {"path":"apply-template","method":"POST","capability":"completions","upstream":"never"},
+  {"path":"models","method":"GET","capability":null,"upstream":"never"},
+  {"path":"models/","method":"GET","capability":null,"upstream":"never"},
+];
+
+/** The names of the switches. */
+export const SWITCHES: Readonly<Record<keyof EngineSwitches, true>> = {
+  "profile": true,
+  "stopTextIncluded": true,
+  "contextLengthExceededBehavior": true,
+  "defaultMaxTokens": true,
+  "suffixMode": true,
+  "unknownFields": true,
+  "alwaysIncludeUsage": true,
+  "mirostatTargetUnit": true,
+  "logprobsMode": true,
+  "textOffsetBase": true,
+  "maxLogprobs": true,
+  "maxStopSequences": true,
+  "maxN": true,
+  "maxBestOf": true,
+  "maxPrompts": true,
+  "maxSequences": true,
+  "useModelGenerationDefaults": true,
+  "allowMissingModel": true,
+  "whenModelNotReady": true,
+  "apiKey": true,
+  "cors": true,
+  "basePaths": true,
+  "maxBodyBytes": true,
+  "remoteImages": true,
+  "maxQueue": true,
+  "keepAliveMs": true,
+  "schemaUrl": true,
+  "logprobsShape": true,
+  "booleanLogprobs": true,
+  "samplingBounds": true,
+  "toolNames": true,
+  "mixedPrompts": true,
+  "invalidRequestStatus": true,
+  "requestTimeoutMs": true,
+  "chatTemplate": true,
+  "prepareNextTurn": true,
+  "defaultModel": true,
+};
+
+/** What the profiles set that the page reads itself. */
+export const PROFILES: Readonly<Record<NonNullable<EngineSwitches["profile"]>, Readonly<Pick<Switches, "basePaths" | "allowMissingModel">>>> = {
+  "default": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":false},
+  "openai": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":false},
+  "openai-strict": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":false},
+  "jiekou": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":false},
+  "tokensmind": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":false},
+  "fireworks": {"basePaths":["/v1","/openai/v1","/inference/v1"],"allowMissingModel":false},
+  "vllm": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":false},
+  "mistralrs": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":true},
+  "mistral.rs": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":true},
+  "llamacpp": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":true},
+  "llama.cpp": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":true},
+};
+
+/** The names of the options of a load. */
+export const LOAD_OPTIONS: Readonly<Record<keyof LoadOptions, true>> = {
+  "contextTokens": true,
+  "kvFormat": true,
+  "quantize": true,
+  "kvPoolTokens": true,
+  "memoryBudgetBytes": true,
+  "precision": true,
+};

@@ -2,15 +2,15 @@
 //! nothing is cached.
 
 import type { ModelLocation } from "../exchange/protocol.js";
-import { blobSource } from "./blob_source.js";
-import { type HeadSource, openHead } from "./head_source.js";
-import { fetchWhole } from "./http.js";
-import { openLocalFile } from "./local_file.js";
-import { openFirst } from "./mirrors.js";
-import { locatedFiles } from "./named_files.js";
-import { Redaction } from "./redact.js";
-import { NO_OPTIONS, fetchWith } from "./requests.js";
-import type { ModelFiles } from "./source.js";
+import { blobSource } from "./sources/blob.js";
+import { type HeadSource, openHead } from "./sources/head.js";
+import { fetchWhole } from "./transfer/http.js";
+import { openLocalFile } from "./sources/local_file.js";
+import { openFirst } from "./sources/mirrors.js";
+import { locatedFiles } from "./sources/named_files.js";
+import { Redaction } from "./transfer/redact.js";
+import { NO_OPTIONS, fetchWith } from "./transfer/requests.js";
+import type { ModelFiles } from "../byte_source.js";
 
 /** Must be closed after the last read. */
 export interface HeadFiles extends ModelFiles {

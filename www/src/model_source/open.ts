@@ -1,22 +1,22 @@
 //! Opens the files of a model or adapter to load it: by URL through the cache, or from local files.
 
 import type { LoadProgress, ModelLocation } from "../exchange/protocol.js";
-import { blobSource } from "./blob_source.js";
-import { type Clock, systemClock } from "./clock.js";
-import type { Hasher } from "./hash.js";
-import { openMirrored } from "./mirrors.js";
-import { openLocalFile } from "./local_file.js";
-import { FOLDER_CONFIG, type RemoteFile, locatedFiles } from "./named_files.js";
-import { DownloadPause } from "./pause.js";
-import { DownloadProgress } from "./progress.js";
-import { readAhead } from "./read_ahead.js";
-import { markReading } from "./reading.js";
-import { Redaction } from "./redact.js";
-import { removeOldEntries } from "./remove_entry.js";
-import { NO_OPTIONS, fetchWith } from "./requests.js";
-import type { ModelFiles } from "./source.js";
-import type { StorageReport } from "./url_file.js";
-import { urlSource } from "./url_source.js";
+import { blobSource } from "./sources/blob.js";
+import { type Clock, systemClock } from "./transfer/clock.js";
+import type { Hasher } from "./store/hash.js";
+import { openMirrored } from "./sources/mirrors.js";
+import { openLocalFile } from "./sources/local_file.js";
+import { FOLDER_CONFIG, type RemoteFile, locatedFiles } from "./sources/named_files.js";
+import { DownloadPause } from "./transfer/pause.js";
+import { DownloadProgress } from "./transfer/progress.js";
+import { readAhead } from "./transfer/read_ahead.js";
+import { markReading } from "./store/reading.js";
+import { Redaction } from "./transfer/redact.js";
+import { removeOldEntries } from "./store/remove_entry.js";
+import { NO_OPTIONS, fetchWith } from "./transfer/requests.js";
+import type { ModelFiles } from "../byte_source.js";
+import type { StorageReport } from "./transfer/url_file.js";
+import { urlSource } from "./sources/url.js";
 
 export interface OpenOptions {
   onProgress?: (progress: LoadProgress) => void;

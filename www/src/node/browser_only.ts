@@ -1,7 +1,7 @@
 //! What only a page has a use for: outside of a browser it fails, and says what to use instead.
 
-import { InpageError } from "../page/inpage_error.js";
-import type * as page from "../api.js";
+import { InpageError } from "../api/inpage_error.js";
+import type * as page from "../exports.js";
 
 const refusal = (what: string, remedy: string) =>
   InpageError.local("unsupported_browser", `${what} needs a browser: ${remedy}`);

@@ -1,10 +1,10 @@
-//! `createEngine` outside of a browser: checks and completes the options. `page/engine.ts` does the rest.
+//! `createEngine` outside of a browser: checks and completes the options. `engine/engine.ts` does the rest.
 
-import { createEngine as createEngineAnywhere } from "../page/engine.js";
-import type { Engine } from "../page/engine.js";
-import type { EngineOptions, ModelsOption } from "../page/engine_options.js";
-import { InpageError } from "../page/inpage_error.js";
-import { invalidOption } from "../page/option_names.js";
+import { createEngine as createEngineAnywhere } from "../engine/engine.js";
+import type { Engine } from "../engine/engine.js";
+import type { EngineOptions, ModelsOption } from "../options/engine_options.js";
+import { InpageError } from "../api/inpage_error.js";
+import { invalidOption } from "../options/names.js";
 
 /**
  * Starts an engine in a thread of its own and loads its model. Paths and `file:` URLs name files on disk, which are read in
@@ -18,9 +18,9 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
   for (const name of ["shared", "workerUrl"] as const) {
     if (options[name]) throw invalidOption(`${name} has a meaning only in a browser`);
   }
-  if (options.remoteImages) {
+  if (options.endpoint?.remoteImages) {
     throw invalidOption(
-      "remoteImages has a meaning only in a browser, whose rules say what a page may fetch: send data: URLs",
+      "endpoint.remoteImages has a meaning only in a browser, whose rules say what a page may fetch: send data: URLs",
     );
   }
   return createEngineAnywhere({

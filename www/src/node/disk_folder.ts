@@ -13,7 +13,7 @@ import {
 import { mkdir, open, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { SyncAccessHandle } from "../worker_scopes.js";
-import { readRange } from "./file_source.js";
+import { readRange } from "./disk_file.js";
 
 /** The names of the errors that browsers report. */
 const FAILURES: Record<string, string> = {

@@ -1,6 +1,6 @@
 //! `getEngine` outside of a browser: one engine per program for equal options.
 
-import { engineGetter } from "../page/get_engine.js";
+import { engineGetter } from "../engine/get_engine.js";
 import { createEngine } from "./create_engine.js";
 
 /**

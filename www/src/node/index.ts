@@ -3,7 +3,7 @@
 import { usePlatform } from "../platform.js";
 import { nodePlatform } from "./platform.js";
 
-export * from "../api.js";
+export * from "../exports.js";
 export { serveFromPage, servedFetch } from "./browser_only.js";
 export { createEngine } from "./create_engine.js";
 export { getEngine } from "./get_engine.js";

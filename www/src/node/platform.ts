@@ -10,7 +10,7 @@ import { decodeByOwner } from "./decode_by_owner.js";
 import { DiskFolder } from "./disk_folder.js";
 import { EngineThread } from "./engine_thread.js";
 import { FileLocks } from "./file_locks.js";
-import { fileSource } from "./file_source.js";
+import { fileSource } from "./disk_file.js";
 import { localPlace } from "./local_place.js";
 
 const PACKAGED_WASM = new URL("../wasm/inpage_bg.wasm", import.meta.url);

@@ -1,8 +1,8 @@
 //! The interface `LanguageModel` of Chrome's Prompt API over an engine. What a session does is the concern of `session.ts`.
 
-import type { Engine } from "../page/engine.js";
-import type { EngineOptions } from "../page/engine_options.js";
-import type { getEngine } from "../page/get_engine.js";
+import type { Engine } from "../engine/engine.js";
+import type { EngineOptions } from "../options/engine_options.js";
+import type { getEngine } from "../engine/get_engine.js";
 import { type PromptMessage, messagesOf } from "./prompts.js";
 import { LanguageModelSession, measure } from "./session.js";
 

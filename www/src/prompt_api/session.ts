@@ -1,7 +1,7 @@
 //! A session of the Prompt API: a conversation that the engine's chat answers, within the model's context.
 
 import { orAborted } from "../exchange/abort.js";
-import type { Engine } from "../page/engine.js";
+import type { Engine } from "../engine/engine.js";
 import { type Message, type PromptInput, constraintFields, messagesOf } from "./prompts.js";
 
 /** Options of a prompt. */

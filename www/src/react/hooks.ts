@@ -2,11 +2,11 @@
 
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { LoadProgress } from "../exchange/protocol.js";
-import type { CompletionRequest } from "../page/completions.js";
-import type { Engine } from "../page/engine.js";
-import type { EngineOptions } from "../page/engine_options.js";
-import type { getEngine } from "../page/get_engine.js";
-import { optionsKey } from "../page/options_key.js";
+import type { CompletionRequest } from "../api/completions.js";
+import type { Engine } from "../engine/engine.js";
+import type { EngineOptions } from "../options/engine_options.js";
+import type { getEngine } from "../engine/get_engine.js";
+import { optionsKey } from "../options/options_key.js";
 
 /** What `useEngine` knows about its engine. */
 export interface EngineState {

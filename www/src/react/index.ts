@@ -1,6 +1,6 @@
 //! `inpage/react` in browsers.
 
-// Not from `page`, of which the entry `index.js` has a copy: both must know the same engines.
+// Not from `engine`, of which the entry `index.js` has a copy: both must know the same engines.
 import { getEngine } from "../index.js";
 import { type Hooks, hooksWith } from "./hooks.js";
 

@@ -8,10 +8,9 @@ import type {
   LoadOptions,
   ModelInspection,
 } from "../generated/types.js";
-import type { ModelFiles } from "../model_source/source.js";
+import type { ModelFiles } from "../byte_source.js";
 import type { DecodedPicture } from "../platform.js";
-import type { HostedEngine } from "../worker/hosted_engine.js";
-import type { WebGpuExtension } from "../worker/webgpu_features.js";
+import type { GivenWebGpu, HostedEngine } from "./hosted_engine.js";
 
 /** Compiles and starts the module; its start function runs once. */
 export default function init(options?: {
@@ -32,7 +31,7 @@ export function useCpuKernels(
 ): void;
 
 /** The argument of `InpageEngine.create`. */
-export interface EngineOptions {
+export interface EngineStart {
   /** The model's id in requests. */
   readonly modelId: string;
   /** The endpoint's switches, as given by the caller; Rust validates them. */
@@ -48,7 +47,7 @@ export interface EngineOptions {
   /** What `kernels()` of an engine in an earlier visit returned: if nothing has changed, it is not tested again. */
   readonly keptKernels?: string | undefined;
   /** What JavaScript adds to wgpu; without it the engine uses WebGPU as wgpu does. */
-  readonly webgpu?: WebGpuExtension;
+  readonly webgpu?: GivenWebGpu;
   /** Resolves once waiting events were handled: the CPU device computes on the thread that receives them. */
   nextTurn(): Promise<void>;
   /**
@@ -68,7 +67,7 @@ export const InpageEngine: {
    *
    * @throws Error naming the switch or option that is unknown or has a wrong value
    */
-  create(options: EngineOptions): HostedEngine;
+  create(options: EngineStart): HostedEngine;
 };
 
 /**

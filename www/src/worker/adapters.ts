@@ -3,11 +3,11 @@
 import { orAborted } from "../exchange/abort.js";
 import { codeOf, messageOf } from "../exchange/error_response.js";
 import type { LoraLocation, WireFailure } from "../exchange/protocol.js";
-import { ADAPTER_CONFIG } from "../model_source/named_files.js";
+import { ADAPTER_CONFIG } from "../model_source/sources/named_files.js";
 import { type OpenOptions, openModel } from "../model_source/open.js";
-import type { DownloadPause } from "../model_source/pause.js";
+import type { DownloadPause } from "../model_source/transfer/pause.js";
 import type { EngineLife } from "./engine_life.js";
-import type { HostedAdapter } from "./hosted_engine.js";
+import type { HostedAdapter } from "../wasm/hosted_engine.js";
 
 /** @throws TypeError naming the adapter whose files cannot be opened */
 export function openAdapters(lora: LoraLocation[], options: OpenOptions): Promise<HostedAdapter[]> {

@@ -1,6 +1,14 @@
 //! The threads of the CPU device: workers that compute parts of products in the memory of the engine worker's module.
 //! They need shared memory, which browsers give to cross-origin isolated pages and frames only. How parts are taken is the concern of
 //! `cpu_division.ts`.
+//!
+//! Threads run the kernel module only (`cpu_division.ts`). The main module is compiled without threads and always runs
+//! on the engine's worker. In a cross-origin isolated page, and in Node, Deno and Bun, its memory is declared as shared
+//! when it is loaded (`shared_memory.ts` rewrites a few bytes, `scripts/glue.mjs` does the same for the glue code).
+//! Each thread instantiates the kernel module, in its version without relaxed SIMD if need be, on that memory with a
+//! stack of its own. It takes parts of a product or of an attention from a counter in shared memory, spins for 0.1 ms
+//! when there are none, and then sleeps. So there is one wasm build, no nightly compiler, and one copy of the weights.
+//! Results do not depend on which thread computes a part.
 
 import { InvalidOptions } from "../exchange/error_response.js";
 import { platform } from "../platform.js";

@@ -4,7 +4,7 @@
 import { deferred } from "../exchange/abort.js";
 import { codeOf, EngineFailure, messageOf, toEngineFailure } from "../exchange/error_response.js";
 import type { WorkerScope } from "../worker_scopes.js";
-import type { HostedEngine } from "./hosted_engine.js";
+import type { HostedEngine } from "../wasm/hosted_engine.js";
 
 /** An answer may fail a moment before the browser reports the lost device that is the cause. */
 const LOSS_REPORT_MS = 250;

@@ -14,7 +14,7 @@ export function watchMemoryOf(device: GPUDevice, onOutOfMemory: OnOutOfMemory): 
   });
   const refused = (bytes: number, usedBytes: number) =>
     onOutOfMemory(
-      `the GPU has no memory for another ${mebibytes(bytes)}, while this engine uses ${mebibytes(usedBytes)}. A smaller load.contextTokens and load.kvPoolTokens, load.kvFormat: "q8_0", or a model with fewer bits per weight needs less; load.memoryBudgetBytes refuses a model before its download`,
+      `the GPU has no memory for another ${mebibytes(bytes)}, while this engine uses ${mebibytes(usedBytes)}. A smaller load.contextTokens and load.kvPoolTokens, load.kvFormat: "q8_0", or a model with fewer bits per weight needs less; memoryBudgetBytes refuses a model before its download`,
     );
   device.createBuffer = (descriptor) => {
     const bytes = descriptor.size;

@@ -1,9 +1,9 @@
 //! What is known of the GPU's kernels from an earlier visit, over one load: it is read, renewed when the engine has
-//! found out something else, and dropped when the load fails. The format is `model_source/kernel_note.ts`'s.
+//! found out something else, and dropped when the load fails. The format is `model_source/store/kernel_note.ts`'s.
 
 import type { StartOptions } from "../exchange/protocol.js";
-import { readKernels, removeKernels, writeKernels } from "../model_source/kernel_note.js";
-import { firstKey } from "../model_source/named_files.js";
+import { readKernels, removeKernels, writeKernels } from "../model_source/store/kernel_note.js";
+import { firstKey } from "../model_source/sources/named_files.js";
 
 export class KeptKernels {
   /** What was kept; undefined if that is nothing, and for an engine that takes over: the device may be to blame. */

@@ -6,7 +6,7 @@ import { isEventStream } from "../exchange/event_stream_type.js";
 import type { BodyItem, Resume, WireFailure, WireRequest } from "../exchange/protocol.js";
 import { type Answer, servePort } from "../exchange/serve_port.js";
 import type { EngineLife } from "./engine_life.js";
-import type { EngineResponse } from "./hosted_engine.js";
+import type { EngineResponse } from "../wasm/hosted_engine.js";
 
 /** Answers the one request that comes over `port`; resolves when the exchange is over. */
 export function respond(port: MessagePort, life: EngineLife): Promise<void> {

@@ -5,12 +5,13 @@ import { InpageEngine, cpuKernelStackTop, inspectModel, useCpuKernels } from "..
 import { platform } from "../platform.js";
 import { fetchCpuKernels } from "./cpu_kernels.js";
 import { isServedAsThread, startCpuThreads, threadLimit } from "./cpu_threads.js";
-import type { ModelFiles } from "../model_source/source.js";
-import type { EngineFactory } from "./hosted_engine.js";
+import type { ModelFiles } from "../byte_source.js";
+import type { EngineFactory } from "../wasm/hosted_engine.js";
 import { fetchPicture } from "./fetch_picture.js";
 import { startMainModule } from "./main_module.js";
 import { nextTurn } from "./next_turn.js";
-import { extendWebGpu, hasHardwareAdapter } from "./webgpu_features.js";
+import { hasHardwareAdapter } from "../hardware_adapter.js";
+import { extendWebGpu } from "./webgpu_features.js";
 import { hostEngine } from "./worker_host.js";
 import type { WorkerScope } from "../worker_scopes.js";
 

@@ -2,7 +2,7 @@
 
 import type { ModelStorage } from "../exchange/engine_info.js";
 import type { ModelLocation } from "../exchange/protocol.js";
-import type { StorageReport } from "../model_source/url_file.js";
+import type { StorageReport } from "../model_source/transfer/url_file.js";
 import { platform } from "../platform.js";
 
 /** The kinds of storage, from best to worst for the next visit. */

@@ -1,26 +1,13 @@
 //! Adds to WebGPU what wgpu does not do on the web: requests `subgroups`, describes the device,
 //! compiles pipelines ahead, and reports a lost device and unfinished operations.
 
+import type { ExtendedDevice, GivenWebGpu } from "../wasm/hosted_engine.js";
 import { compileAheadOn } from "./compile_ahead.js";
 import { GpuOperations } from "./gpu_operations.js";
 import { type OnOutOfMemory, watchMemoryOf } from "./gpu_memory.js";
 
-/** The engine's device, as the Rust side asks for it (`src/web/webgpu.rs`). */
-export interface ExtendedDevice {
-  /** The adapter's name, or that the browser hides it. wgpu passes on only `description`, which browsers leave empty. */
-  readonly adapter: string;
-  /** The device has subgroup operations. */
-  readonly subgroups: boolean;
-  /** WGSL has products of packed bytes. */
-  readonly packedDot: boolean;
-  /** Starts compiling WGSL texts; resolves when all are compiled or refused. */
-  compileAhead(texts: string[]): Promise<void>;
-}
-
-/** What `extendWebGpu` gives the engine. */
-export interface WebGpuExtension {
-  /** The device that was created last. */
-  readonly device: ExtendedDevice | undefined;
+/** What `extendWebGpu` gives the engine, and the worker. */
+export interface WebGpuExtension extends GivenWebGpu {
   /** What the devices have not finished. */
   readonly operations: GpuOperations;
   /** Destroys all devices: the engine is dead. */
@@ -72,16 +59,6 @@ export function extendWebGpu(
     return adapter;
   };
   return extension;
-}
-
-/** Whether the engine can expect a GPU that is not software. */
-export async function hasHardwareAdapter(): Promise<boolean> {
-  try {
-    const adapter = await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" });
-    return adapter ? !adapter.info.isFallbackAdapter : false;
-  } catch {
-    return false;
-  }
 }
 
 /** Firefox leaves everything empty but whether the adapter is software. */

@@ -16,14 +16,14 @@ import type {
   WorkerActivity,
   WorkerToPage,
 } from "../exchange/protocol.js";
-import { DownloadPause } from "../model_source/pause.js";
-import type { StorageReport } from "../model_source/url_file.js";
+import { DownloadPause } from "../model_source/transfer/pause.js";
+import type { StorageReport } from "../model_source/transfer/url_file.js";
 import type { WorkerScope } from "../worker_scopes.js";
 import { AdapterChanges } from "./adapters.js";
 import { EngineLife } from "./engine_life.js";
-import type { EngineFactory, HostedEngine } from "./hosted_engine.js";
+import type { EngineFactory, HostedEngine } from "../wasm/hosted_engine.js";
 import { KeptKernels } from "./kept_kernels.js";
-import { isPermanent, loadModel, reportFailure } from "./model_load.js";
+import { isPermanent, loadModel, reportFailure } from "./load.js";
 import { namingModule } from "./wasm_failure.js";
 import { StorageSummary } from "./storage_summary.js";
 import { respond } from "./responder.js";

@@ -11,16 +11,30 @@ use std::rc::Rc;
 use futures_core::Stream;
 use futures_util::stream;
 
+use super::route::{Route, Upstream};
 use crate::Result;
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{Failure, rename_param};
 use crate::api::fields::Streaming;
 use crate::api::http::{self, KeepAlive, Request, Response};
+use crate::api::models::Purpose;
 use crate::api::progress::{Position, Progress};
 use crate::api::random_id;
 use crate::api::run::Run;
 use crate::text::LocalTime;
 use render::{Chunk, Head};
+
+pub(in crate::api) static ROUTE: Route = Route {
+    path: "chat/completions",
+    method: "POST",
+    purpose: Some(Purpose::Text),
+    upstream: Upstream::Any,
+    answer: |endpoint, request, _| Box::pin(answer(endpoint, request)),
+    #[cfg(test)]
+    response: "a message that answers a conversation: [Chat](#chat)",
+    #[cfg(test)]
+    fields: parse::ChatCompletionFields::listed,
+};
 
 /// Visits the types of requests and answers.
 #[cfg(test)]
@@ -35,7 +49,7 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
 }
 
 /// Answers the request, or continues the stream of an earlier run of it.
-pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
+async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let earlier = request
         .position
         .as_deref()

@@ -1,9 +1,10 @@
 //! From the body of `POST /chat/completions` to a plan (specification 18.1), and how its result is delivered.
 
+use crate::api::fields::kinds::{Count, Flag, Word, count, flag};
 use crate::api::fields::{
-    Body, Form, KeptTokens, Logprobs, Prompt, PromptTokens, Streaming, UnknownFieldPolicy,
-    candidates, constraints, conversation, fields, length, model, out_of_range, restrictions,
-    sampling, streaming, structured_outputs, tools, vendors, wire_types,
+    Body, Field, Form, KeptTokens, Logprobs, Or, Prompt, PromptTokens, Streaming,
+    UnknownFieldPolicy, candidates, constraints, conversation, fields, length, logprobs, model,
+    out_of_range, request, restrictions, sampling, streaming, structured_outputs, tools, vendors,
 };
 use crate::api::plan::{MessagePlan, Plan, Suffix};
 use crate::api::switches::{ContextWord, DefaultMaxTokens, LogprobsShape, Switches};
@@ -12,68 +13,37 @@ use crate::text::LocalTime;
 use crate::{RequestFault, Result, api::error::fault};
 
 fields! {
-    #[ts(rename = "ChatOwnFields")]
-    OwnFields {
+    ChatOwnFields {
         /// Whether the log-probabilities of the message's tokens are returned.
-        logprobs: Option<bool>,
-        /// How many of the most likely tokens are listed per position: 0 to 20, with `logprobs`.
-        top_logprobs: Option<u32>,
+        logprobs: Or<Flag> = flag().or(false),
+        /// How many of the most likely tokens are listed per position.
+        top_logprobs: Field<Count> = count(0).at_most(20).range("only with `logprobs`"),
         /// Which distribution `logprobs` describes.
-        #[ts(optional, type = "\"raw\" | \"processed\" | null")]
-        logprobs_mode: Option<LogprobsMode>,
+        logprobs_mode: Or<Word<LogprobsMode>> = logprobs::MODE,
     }
 }
 
-wire_types! {
+request! {
     /// A request for a message; `docs/api.md` says what each field means. Unknown fields are passed on.
-    pub(in crate::api) struct ChatCompletionFields {
-        #[ts(flatten)]
-        model: model::ModelFields,
-        #[ts(flatten)]
-        conversation: conversation::ConversationFields,
-        #[ts(flatten)]
-        own: OwnFields,
-        #[ts(flatten)]
-        vendors: vendors::VendorFields,
-        #[ts(flatten)]
-        length: length::LengthFields,
-        #[ts(flatten)]
-        streaming: streaming::StreamingFields,
-        #[ts(flatten)]
-        candidates: candidates::CandidateFields,
-        #[ts(flatten)]
-        sampling: sampling::SamplingFields,
-        #[ts(flatten)]
-        restrictions: restrictions::RestrictionFields,
-        #[ts(flatten)]
-        constraints: constraints::ConstraintFields,
-        #[ts(flatten)]
-        structured: structured_outputs::StructuredFields,
-        #[ts(flatten)]
-        tools: tools::ToolFields,
-    }
+    ChatCompletionFields:
+        model::ModelFields,
+        conversation::ConversationFields,
+        ChatOwnFields,
+        vendors::VendorFields,
+        length::LengthFields,
+        restrictions::RestrictionFields,
+        streaming::StreamingFields,
+        candidates::CandidateFields,
+        sampling::SamplingFields,
+        constraints::FormatFields,
+        constraints::GrammarFields,
+        structured_outputs::StructuredFields,
+        tools::ToolFields,
 }
-
-const MAX_TOP_LOGPROBS: i128 = 20;
 
 /// The names of all fields of the route.
 pub(super) fn known_fields() -> impl Iterator<Item = &'static str> {
-    let groups = [
-        FIELDS,
-        vendors::FIELDS,
-        vendors::UNSUPPORTED,
-        model::FIELDS,
-        conversation::FIELDS,
-        length::FIELDS,
-        streaming::FIELDS,
-        candidates::FIELDS,
-        sampling::FIELDS,
-        restrictions::FIELDS,
-        constraints::FIELDS,
-        structured_outputs::FIELDS,
-        tools::FIELDS,
-    ];
-    groups.into_iter().flatten().copied()
+    ChatCompletionFields::names().chain(vendors::refused_names())
 }
 
 /// Parses and validates a body. `now` is what the chat template's clock shows; `warn_unknown` is called with the name of
@@ -112,17 +82,12 @@ pub(super) fn parse(
     length.skip_special_tokens = false;
     let streaming = streaming::read(&fields, switches, &mut unknown)?;
     let (n, best_of) = candidates::read(&fields, switches, streaming.stream)?;
-    let has_logprobs = fields.boolean("logprobs")?.unwrap_or(false);
-    let top_logprobs = fields.integer("top_logprobs", 0..=MAX_TOP_LOGPROBS)?;
+    let has_logprobs = ChatOwnFields::logprobs.read(&fields, switches)?;
+    let top_logprobs = ChatOwnFields::top_logprobs.read(&fields, switches)?;
     if top_logprobs.is_some() && !has_logprobs {
         let message = "top_logprobs is only allowed with logprobs: true";
         return Err(fault(RequestFault::InvalidValue, "top_logprobs", message));
     }
-    let logprobs_mode = match fields.word("logprobs_mode", &["raw", "processed"])? {
-        None => switches.logprobs_mode,
-        Some("raw") => LogprobsMode::Raw,
-        Some(_) => LogprobsMode::Processed,
-    };
     let sampling = sampling::read(&fields, switches)?;
     if best_of > switches.max_sequences {
         let bounds = format!("at most {}", switches.max_sequences);
@@ -143,8 +108,8 @@ pub(super) fn parse(
         n,
         best_of,
         logprobs: Logprobs {
-            top: has_logprobs.then(|| top_logprobs.unwrap_or(0) as usize),
-            mode: logprobs_mode,
+            top: has_logprobs.then(|| top_logprobs.unwrap_or(0)),
+            mode: ChatOwnFields::logprobs_mode.read(&fields, switches)?,
             shape: LogprobsShape::Content,
             tokens_as_ids: false,
             token_ids: false,
@@ -155,7 +120,7 @@ pub(super) fn parse(
             add_special: false,
             kept: KeptTokens::All,
         },
-        restrictions: restrictions::read(&fields)?,
+        restrictions: restrictions::read(&fields, switches)?,
         sampling,
         constraint,
         message: Some(MessagePlan { parallel_calls }),

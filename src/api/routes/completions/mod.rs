@@ -11,15 +11,29 @@ use std::rc::Rc;
 use futures_core::Stream;
 use futures_util::stream;
 
+use super::route::{Route, Upstream};
 use crate::Result;
 use crate::api::endpoint::Endpoint;
 use crate::api::error::Failure;
 use crate::api::fields::Streaming;
 use crate::api::http::{self, KeepAlive, Request, Response};
+use crate::api::models::Purpose;
 use crate::api::progress::{Position, Progress};
 use crate::api::random_id;
 use crate::api::run::Run;
 use render::{Chunk, Head, Members};
+
+pub(in crate::api) static ROUTE: Route = Route {
+    path: "completions",
+    method: "POST",
+    purpose: Some(Purpose::Text),
+    upstream: Upstream::Any,
+    answer: |endpoint, request, _| Box::pin(answer(endpoint, request)),
+    #[cfg(test)]
+    response: "a completion",
+    #[cfg(test)]
+    fields: parse::CompletionFields::listed,
+};
 
 /// Visits the types of requests and answers.
 #[cfg(test)]
@@ -31,7 +45,7 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
 }
 
 /// Answers the request, or continues the stream of an earlier run of it.
-pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
+async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let warn_unknown = |name: &str| endpoint.warn_unknown(name);
     let (mut plan, streaming) = parse::parse(&request.body, &endpoint.switches, warn_unknown)?;
     plan.images.attach(&request.attachments)?;

@@ -2,100 +2,90 @@
 //! delivered.
 
 use crate::api::error::fault;
+use crate::api::fields::kinds::{
+    Count, Flag, Shape, Text, Word, count, flag, shape, text, unused, word,
+};
 use crate::api::fields::{
-    Body, Fields, Form, Prompt, Streaming, UnknownFieldPolicy, candidates, constraints, fields,
-    images, length, logprobs, missing, model, out_of_range, prompt_tokens, restrictions, sampling,
-    streaming, structured_outputs, tools, vendors, wire_types,
+    Body, Field, Fields, Form, Or, Prompt, Streaming, UnknownFieldPolicy, candidates, constraints,
+    fields, images, length, logprobs, missing, model, out_of_range, prompt_tokens, request,
+    restrictions, sampling, streaming, structured_outputs, tools, vendors,
 };
 use crate::api::plan::{Plan, Suffix};
 use crate::api::switches::{SuffixMode, Switches};
 use crate::{Error, RequestFault, Result};
 
 fields! {
-    OwnFields {
-        /// One prompt or several, each as text or as token ids; both may be mixed with the switch `mixedPrompts`.
-        #[ts(
-            type = "string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[] | null"
-        )]
-        prompt: (),
+    PromptFields {
+        /// One prompt or several, each as a string or as token ids; both may be mixed with the switch `mixedPrompts`.
+        prompt: Field<Shape> = shape(
+            "string, string[], int[], int[][]",
+            "string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[] | null",
+        )
+        .required(),
         /// What follows the completion.
-        suffix: Option<String>,
+        suffix: Field<Text> = text(),
         /// What `suffix` means.
-        suffix_mode: Option<SuffixMode>,
-        /// Put the prompt before the completion.
-        echo: Option<bool>,
-        /// Put this many tokens of the prompt's end before the completion.
-        echo_last: Option<usize>,
-        /// Return what the model was given and what it generated, in `raw_output`.
-        raw_output: Option<bool>,
-        /// Not used: it is about chat templates.
-        #[ts(optional, type = "unknown")]
-        reasoning_effort: Option<()>,
-        /// Not used: it is about chat templates.
-        #[ts(optional, type = "unknown")]
-        reasoning_history: Option<()>,
-        /// Not used: it is about chat templates.
-        #[ts(optional, type = "unknown")]
-        thinking: Option<()>,
-        /// Return times and token counts, in `perf_metrics`.
-        perf_metrics_in_response: Option<bool>,
+        suffix_mode: Or<Word<SuffixMode>> = word(&[
+            ("append", SuffixMode::Append),
+            ("fim", SuffixMode::Fim),
+            ("reject", SuffixMode::Reject),
+        ])
+        .or_switch("suffixMode", |it| it.suffix_mode)
+        .of("inpage"),
     }
 }
 
-wire_types! {
-    /// A request; `docs/api.md` says what each field means. Unknown fields are passed on.
-    pub(in crate::api) struct CompletionFields {
-        #[ts(flatten)]
-        model: model::ModelFields,
-        #[ts(flatten)]
-        own: OwnFields,
-        #[ts(flatten)]
-        vendors: vendors::VendorFields,
-        #[ts(flatten)]
-        images: images::ImageFields,
-        #[ts(flatten)]
-        length: length::LengthFields,
-        #[ts(flatten)]
-        streaming: streaming::StreamingFields,
-        #[ts(flatten)]
-        logprobs: logprobs::LogprobsFields,
-        #[ts(flatten)]
-        candidates: candidates::CandidateFields,
-        #[ts(flatten)]
-        sampling: sampling::SamplingFields,
-        #[ts(flatten)]
-        prompt_tokens: prompt_tokens::PromptTokenFields,
-        #[ts(flatten)]
-        restrictions: restrictions::RestrictionFields,
-        #[ts(flatten)]
-        constraints: constraints::ConstraintFields,
-        #[ts(flatten)]
-        structured: structured_outputs::StructuredFields,
-        #[ts(flatten)]
-        tools: tools::ToolFields,
+fields! {
+    EchoFields {
+        /// Put the prompt before the completion.
+        echo: Or<Flag> = flag().or(false),
+        /// Put this many tokens of the prompt's end before the completion.
+        echo_last: Field<Count> = count(0).of("Fireworks"),
+        /// Return what the model was given and what it generated, in `raw_output` of each choice.
+        raw_output: Or<Flag> = flag().or(false).of("Fireworks"),
+        /// Return times and token counts, in `perf_metrics`.
+        perf_metrics_in_response: Or<Flag> = flag().or(false).of("Fireworks"),
     }
+}
+
+fields! {
+    /// Accepted and not used: they are about chat templates.
+    #[allow(dead_code)]
+    UnusedTemplateFields {
+        /// Not used: it is about chat templates.
+        reasoning_effort: Field<Shape> = unused(),
+        /// Not used: it is about chat templates.
+        reasoning_history: Field<Shape> = unused().of("Fireworks"),
+        /// Not used: it is about chat templates.
+        thinking: Field<Shape> = unused().of("Fireworks"),
+    }
+}
+
+request! {
+    /// A request; `docs/api.md` says what each field means. Unknown fields are passed on.
+    CompletionFields:
+        model::ModelFields,
+        PromptFields,
+        prompt_tokens::PromptTokenFields,
+        images::ImageFields,
+        vendors::VendorFields,
+        UnusedTemplateFields,
+        length::LengthFields,
+        restrictions::RestrictionFields,
+        streaming::StreamingFields,
+        candidates::CandidateFields,
+        EchoFields,
+        logprobs::LogprobsFields,
+        sampling::SamplingFields,
+        constraints::FormatFields,
+        constraints::GrammarFields,
+        structured_outputs::StructuredFields,
+        tools::ToolFields,
 }
 
 /// The names of all fields of the route.
 pub(super) fn known_fields() -> impl Iterator<Item = &'static str> {
-    let groups = [
-        FIELDS,
-        vendors::FIELDS,
-        vendors::UNSUPPORTED,
-        model::FIELDS,
-        images::FIELDS,
-        length::FIELDS,
-        streaming::FIELDS,
-        logprobs::FIELDS,
-        candidates::FIELDS,
-        sampling::FIELDS,
-        prompt_tokens::FIELDS,
-        restrictions::FIELDS,
-        constraints::FIELDS,
-        structured_outputs::FIELDS,
-        tools::FIELDS,
-    ];
-    groups.into_iter().flatten().copied()
+    CompletionFields::names().chain(vendors::refused_names())
 }
 
 /// Parses and validates a body. `warn_unknown` is called with the name of each ignored field.
@@ -116,7 +106,7 @@ pub(super) fn parse(
     }
     vendors::check(&fields)?;
     let model = model::read(&fields, switches)?;
-    let prompts = prompts.ok_or_else(|| missing("prompt"))??;
+    let prompts = prompts.ok_or_else(|| missing(PromptFields::prompt.name))??;
     let suffix = suffix(&fields, switches, &prompts)?;
     model::check_user(&fields)?;
     let images = images::read(&fields, prompts.len(), switches)?;
@@ -124,7 +114,7 @@ pub(super) fn parse(
     let streaming = streaming::read(&fields, switches, &mut unknown)?;
     let (n, best_of) = candidates::read(&fields, switches, streaming.stream)?;
     let logprobs = logprobs::read(&fields, switches)?;
-    let (echo, echo_last) = echo(&fields)?;
+    let (echo, echo_last) = echo(&fields, switches)?;
     let sampling = sampling::read(&fields, switches)?;
     let constraint = constraints::read(&fields, switches, Form::Nested)?;
     if prompts.len().saturating_mul(best_of) > switches.max_sequences {
@@ -143,13 +133,13 @@ pub(super) fn parse(
         length,
         echo,
         echo_last,
-        raw_output: fields.boolean("raw_output")?.unwrap_or(false),
-        perf_metrics: fields.boolean("perf_metrics_in_response")?.unwrap_or(false),
+        raw_output: EchoFields::raw_output.read(&fields, switches)?,
+        perf_metrics: EchoFields::perf_metrics_in_response.read(&fields, switches)?,
         n,
         best_of,
         logprobs,
-        prompt_tokens: prompt_tokens::read(&fields, true)?,
-        restrictions: restrictions::read(&fields)?,
+        prompt_tokens: prompt_tokens::read(&fields, switches)?,
+        restrictions: restrictions::read(&fields, switches)?,
         sampling,
         constraint,
         message: None,
@@ -159,13 +149,13 @@ pub(super) fn parse(
 }
 
 /// Whether the prompt is echoed, and how many of its last tokens.
-fn echo(fields: &Fields) -> Result<(bool, Option<usize>)> {
-    let echo = fields.boolean("echo")?.unwrap_or(false);
-    match fields.count("echo_last")? {
+fn echo(fields: &Fields, switches: &Switches) -> Result<(bool, Option<usize>)> {
+    let echo = EchoFields::echo.read(fields, switches)?;
+    match EchoFields::echo_last.read(fields, switches)? {
         None => Ok((echo, None)),
         Some(_) if echo => Err(fault(
             RequestFault::ConflictingParameters,
-            "echo_last",
+            EchoFields::echo_last.name,
             "echo_last: echo already returns the whole prompt",
         )),
         Some(last) => Ok((last > 0, Some(last))),
@@ -173,15 +163,10 @@ fn echo(fields: &Fields) -> Result<(bool, Option<usize>)> {
 }
 
 fn suffix(fields: &Fields, switches: &Switches, prompts: &[Prompt]) -> Result<Suffix> {
-    let mode = match fields.word("suffix_mode", &["append", "fim", "reject"])? {
-        None => switches.suffix_mode,
-        Some("append") => SuffixMode::Append,
-        Some("fim") => SuffixMode::Fim,
-        Some(_) => SuffixMode::Reject,
-    };
-    let suffix = match fields.string("suffix")? {
-        None | Some("") => return Ok(Suffix::None),
-        Some(suffix) => suffix.to_owned(),
+    let mode = PromptFields::suffix_mode.read(fields, switches)?;
+    let suffix = match PromptFields::suffix.read(fields, switches)? {
+        Some(suffix) if !suffix.is_empty() => suffix,
+        _ => return Ok(Suffix::None),
     };
     let is_tokenized = |prompt: &Prompt| !matches!(prompt, Prompt::Text(_));
     match mode {
@@ -197,5 +182,9 @@ fn suffix(fields: &Fields, switches: &Switches, prompts: &[Prompt]) -> Result<Su
 }
 
 fn unsupported_suffix(message: &str) -> Error {
-    fault(RequestFault::UnsupportedParameter, "suffix", message)
+    fault(
+        RequestFault::UnsupportedParameter,
+        PromptFields::suffix.name,
+        message,
+    )
 }

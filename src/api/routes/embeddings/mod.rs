@@ -7,15 +7,28 @@ mod render;
 mod tests;
 mod vector;
 
+use super::route::{Route, Upstream};
 use crate::api::endpoint::Endpoint;
 use crate::api::error::fault;
 use crate::api::expected_wait::RequestTimer;
 use crate::api::fields::{Prompt, invalid_value, out_of_range};
 use crate::api::http::{Request, Response};
-use crate::api::models::ReadyEmbedder;
+use crate::api::models::{Purpose, ReadyEmbedder};
 use crate::api::run::Deadline;
 use crate::text::{Pause, Special};
 use crate::{Error, RequestFault, Result};
+
+pub(in crate::api) static ROUTE: Route = Route {
+    path: "embeddings",
+    method: "POST",
+    purpose: Some(Purpose::Embeddings),
+    upstream: Upstream::Chosen,
+    answer: |endpoint, request, _| Box::pin(answer(endpoint, request)),
+    #[cfg(test)]
+    response: "vectors of texts: [Embeddings](#embeddings)",
+    #[cfg(test)]
+    fields: parse::EmbeddingFields::listed,
+};
 
 /// Visits the types of requests and answers.
 #[cfg(test)]
@@ -25,7 +38,7 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
 }
 
 /// Answers the request. Dropping the future cancels what is computed for it.
-pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
+async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let warn_unknown = |name: &str| endpoint.warn_unknown(name);
     let plan = parse::parse(&request.body, &endpoint.switches, warn_unknown)?;
     let switches = &endpoint.switches;

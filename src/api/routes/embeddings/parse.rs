@@ -1,8 +1,9 @@
 //! From the body of `POST /embeddings` to what is wanted.
 
 use crate::Result;
+use crate::api::fields::kinds::{Count, Shape, Word, count, shape, word};
 use crate::api::fields::{
-    Body, Prompt, PromptReader, UnknownFieldPolicy, fields, missing, model, wire_types,
+    Body, Field, Or, Prompt, PromptReader, UnknownFieldPolicy, fields, missing, model, request,
 };
 use crate::api::switches::Switches;
 
@@ -10,26 +11,26 @@ use crate::api::switches::Switches;
 const MAX_INPUTS: usize = 2048;
 
 fields! {
-    OwnFields {
-        /// One text or several, each as text or as token ids.
-        #[ts(type = "string | string[] | ArrayLike<number> | ArrayLike<number>[]")]
-        input: (),
-        /// How vectors are written: `float` or, as little-endian 32-bit floats, `base64`.
-        #[ts(optional, type = "\"float\" | \"base64\" | null")]
-        encoding_format: Option<String>,
+    EmbeddingOwnFields {
+        /// One text or several, each as a string or as token ids; none empty, and at most 2048.
+        input: Field<Shape> = shape(
+            "string, string[], int[], int[][]",
+            "string | string[] | ArrayLike<number> | ArrayLike<number>[]",
+        )
+        .required(),
+        /// How vectors are written: as numbers, or as little-endian 32-bit floats in base64.
+        encoding_format: Or<Word<Encoding>> =
+            word(&[("float", Encoding::Float), ("base64", Encoding::Base64)]).or(Encoding::Float),
         /// Keep this many elements of each vector, and normalize it again.
-        dimensions: Option<u32>,
+        dimensions: Field<Count> = count(1).default_is("the model's").range("at most the model's"),
     }
 }
 
-wire_types! {
+request! {
     /// A request for embeddings; `docs/api.md` says what each field means.
-    pub(in crate::api) struct EmbeddingFields {
-        #[ts(flatten)]
-        model: model::ModelFields,
-        #[ts(flatten)]
-        own: OwnFields,
-    }
+    EmbeddingFields:
+        model::ModelFields,
+        EmbeddingOwnFields,
 }
 
 /// How vectors are written.
@@ -64,7 +65,7 @@ pub(super) fn parse(
         warn: &mut warn_unknown,
     };
     let input = PromptReader {
-        field: "input",
+        field: EmbeddingOwnFields::input.name,
         max_prompts: MAX_INPUTS,
         null_is_text: false,
         is_mixed: false,
@@ -72,22 +73,17 @@ pub(super) fn parse(
     };
     let Body { fields, prompts } = Body::parse_with(body, input)?;
     for name in fields.names() {
-        if !FIELDS.contains(&name) && !model::FIELDS.contains(&name) {
+        if EmbeddingFields::names().all(|known| known != name) {
             unknown.report(name)?;
         }
     }
     let model = model::read(&fields, switches)?;
-    let inputs = prompts.ok_or_else(|| missing("input"))??;
+    let inputs = prompts.ok_or_else(|| missing(EmbeddingOwnFields::input.name))??;
     model::check_user(&fields)?;
-    let encoding = match fields.word("encoding_format", &["float", "base64"])? {
-        Some("base64") => Encoding::Base64,
-        _ => Encoding::Float,
-    };
-    let dimensions = fields.integer("dimensions", 1..=i128::MAX)?;
     Ok(Plan {
         model,
         inputs,
-        encoding,
-        dimensions: dimensions.map(|it| usize::try_from(it).unwrap_or(usize::MAX)),
+        encoding: EmbeddingOwnFields::encoding_format.read(&fields, switches)?,
+        dimensions: EmbeddingOwnFields::dimensions.read(&fields, switches)?,
     })
 }

@@ -1,5 +1,13 @@
 //! `POST /responses`: parses the body, runs the plan and renders the response, whole or in events. Nothing is stored. Every
 //! check is made before the first byte of the answer.
+//!
+//! A response is a chat completion that numbers its events. `output.rs` makes items of the parts, and events of the
+//! items; a whole response is made by the same code without the events. The last events of an item repeat all of it, so
+//! a continued stream needs what was delivered before: `Plan::repeats_delivered` makes the second run return it once
+//! more as a marked piece, which changes the items and sends nothing. Ids of items are made of the response's id and
+//! their index, and the number of events is part of the position, so both are the same after a continuation. Which
+//! tokens a message's log-probabilities list follows from `Piece::part_places`, the order of tokens and parts, not from
+//! how the text was divided.
 
 mod echo;
 mod event;
@@ -15,11 +23,13 @@ use std::rc::Rc;
 use futures_core::Stream;
 use futures_util::stream;
 
+use super::route::{Route, Upstream};
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{Failure, rename_param};
 use crate::api::host::Host;
 use crate::api::http::{KeepAlive, Request, Response};
 use crate::api::json::to_json;
+use crate::api::models::Purpose;
 use crate::api::progress::{Position, Progress};
 use crate::api::random_id;
 use crate::api::run::{Piece, Run, TokenCounts};
@@ -30,6 +40,18 @@ use echo::Echo;
 use event::{Event, Frames};
 use object::{CONSTANTS, IncompleteDetails, ResponseError, ResponseObject, ResponseUsage, Status};
 use output::Output;
+
+pub(in crate::api) static ROUTE: Route = Route {
+    path: "responses",
+    method: "POST",
+    purpose: Some(Purpose::Text),
+    upstream: Upstream::Any,
+    answer: |endpoint, request, _| Box::pin(answer(endpoint, request)),
+    #[cfg(test)]
+    response: "a response, OpenAI's newer form of a message: [Responses](#responses)",
+    #[cfg(test)]
+    fields: request::ResponseFields::listed,
+};
 
 /// Visits the types of requests and answers.
 #[cfg(test)]
@@ -52,7 +74,7 @@ const RENAMED: &[(&str, &str)] = &[
 ];
 
 /// Answers the request, or continues the stream of an earlier run of it.
-pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
+async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let earlier = request
         .position
         .as_deref()

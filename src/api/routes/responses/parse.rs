@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::echo::{Echo, ResponseReasoning, ResponseTextConfig};
-use super::request::{UNSUPPORTED, known_fields};
+use super::request::{ResponseOwnFields, UNSUPPORTED, known_fields};
 use crate::api::error::rename_param;
 use crate::api::fields::{
     Body, Fields, Form, KeptTokens, Logprobs, Prompt, PromptTokens, UnknownFieldPolicy,
@@ -13,11 +13,9 @@ use crate::api::fields::{
 };
 use crate::api::plan::{MessagePlan, Plan, Suffix};
 use crate::api::switches::{ContextWord, DefaultMaxTokens, LogprobsShape, Switches};
-use crate::engine::generation::LogprobsMode;
 use crate::text::LocalTime;
 use crate::{RequestFault, Result, api::error::fault};
 
-const MAX_TOP_LOGPROBS: i128 = 20;
 const OUTPUT_LOGPROBS: &str = "message.output_text.logprobs";
 const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 
@@ -74,28 +72,27 @@ pub(super) fn parse(
     }
     model::check_user(&fields)?;
     let fill_context = DefaultMaxTokens::Context(ContextWord::Context);
-    let mut length = length::read(&fields, switches, fill_context, Some("max_output_tokens"))?;
+    let mut length = length::read(
+        &fields,
+        switches,
+        fill_context,
+        Some(ResponseOwnFields::max_output_tokens.name),
+    )?;
     // The reader of the message decides which special tokens are text.
     length.skip_special_tokens = false;
     let stream = streaming::read(&fields, switches, &mut unknown)?.stream;
     let include = include(&fields)?;
     let has_logprobs = include.contains(&OUTPUT_LOGPROBS);
-    let top_logprobs = fields.integer("top_logprobs", 0..=MAX_TOP_LOGPROBS)?;
-    let top_logprobs = top_logprobs.unwrap_or(0) as usize;
+    let top_logprobs = ResponseOwnFields::top_logprobs.read(&fields, switches)?;
     if top_logprobs > 0 && !has_logprobs {
         let message = format!("top_logprobs needs \"{OUTPUT_LOGPROBS}\" in include");
         return Err(fault(RequestFault::InvalidValue, "top_logprobs", message));
     }
-    let logprobs_mode = match fields.word("logprobs_mode", &["raw", "processed"])? {
-        None => switches.logprobs_mode,
-        Some("raw") => LogprobsMode::Raw,
-        Some(_) => LogprobsMode::Processed,
-    };
-    if fields.word("truncation", &["auto", "disabled"])? == Some("auto") {
+    if fields.word(ResponseOwnFields::truncation.name, &["auto", "disabled"])? == Some("auto") {
         let message = "truncation: items are not dropped from the input; \"disabled\" refuses an input that is too long";
         return Err(fault(
             RequestFault::UnsupportedParameter,
-            "truncation",
+            ResponseOwnFields::truncation.name,
             message,
         ));
     }
@@ -105,15 +102,18 @@ pub(super) fn parse(
     let echo = Echo {
         instructions: fields.string("instructions")?.map(str::to_owned),
         max_output_tokens: length.max_tokens,
-        max_tool_calls: fields.count("max_tool_calls")?,
+        max_tool_calls: ResponseOwnFields::max_tool_calls.read(&fields, switches)?,
         metadata: metadata(&fields)?,
         parallel_tool_calls: parallel_calls,
-        prompt_cache_key: fields.string("prompt_cache_key")?.map(str::to_owned),
+        prompt_cache_key: ResponseOwnFields::prompt_cache_key.read(&fields, switches)?,
         reasoning,
-        safety_identifier: fields.string("safety_identifier")?.map(str::to_owned),
+        safety_identifier: ResponseOwnFields::safety_identifier.read(&fields, switches)?,
         temperature: fields.number("temperature")?,
         text,
-        tool_choice: fields.get("tool_choice").cloned().unwrap_or("auto".into()),
+        tool_choice: fields
+            .get(ResponseOwnFields::tool_choice.name)
+            .cloned()
+            .unwrap_or("auto".into()),
         tools: declared_tools(&fields)?,
         top_logprobs,
         top_p: fields.number("top_p")?,
@@ -133,7 +133,7 @@ pub(super) fn parse(
         best_of: 1,
         logprobs: Logprobs {
             top: has_logprobs.then_some(top_logprobs),
-            mode: logprobs_mode,
+            mode: ResponseOwnFields::logprobs_mode.read(&fields, switches)?,
             shape: LogprobsShape::Content,
             tokens_as_ids: false,
             token_ids: false,
@@ -144,7 +144,7 @@ pub(super) fn parse(
             add_special: false,
             kept: KeptTokens::All,
         },
-        restrictions: restrictions::read(&fields)?,
+        restrictions: restrictions::read(&fields, switches)?,
         sampling,
         constraint,
         message: Some(MessagePlan { parallel_calls }),
@@ -175,7 +175,9 @@ fn check_unsupported(fields: &Fields) -> Result<()> {
 /// The usable tools as templates know them: with a function inside.
 fn template_tools(fields: &Fields, usable: Option<&tools::ToolCalls>) -> Result<Vec<Value>> {
     let usable = usable.map_or(&[][..], |calls| &calls.tools);
-    let declared = fields.array("tools")?.unwrap_or_default();
+    let declared = fields
+        .array(ResponseOwnFields::tools.name)?
+        .unwrap_or_default();
     let declared = declared.iter().filter_map(Value::as_object);
     let declared = declared.filter(|tool| {
         let name = tool.get("name").and_then(Value::as_str);
@@ -191,7 +193,9 @@ fn template_tools(fields: &Fields, usable: Option<&tools::ToolCalls>) -> Result<
 
 /// The declared tools with all members that the answer has.
 fn declared_tools(fields: &Fields) -> Result<Vec<Value>> {
-    let declared = fields.array("tools")?.unwrap_or_default();
+    let declared = fields
+        .array(ResponseOwnFields::tools.name)?
+        .unwrap_or_default();
     let tool = |tool: &Value| {
         json!({
             "type": "function", "name": tool["name"], "description": tool["description"],
@@ -203,7 +207,7 @@ fn declared_tools(fields: &Fields) -> Result<Vec<Value>> {
 
 fn reasoning(fields: &Fields, unknown: &mut UnknownFieldPolicy<'_>) -> Result<ResponseReasoning> {
     const SUMMARIES: &[&str] = &["auto", "concise", "detailed"];
-    let members = members(fields, "reasoning")?;
+    let members = members(fields, ResponseOwnFields::reasoning.name)?;
     for name in members.names() {
         if !["effort", "summary", "generate_summary"].contains(&name) {
             unknown.report(&format!("reasoning.{name}"))?;
@@ -222,7 +226,7 @@ fn reasoning(fields: &Fields, unknown: &mut UnknownFieldPolicy<'_>) -> Result<Re
 
 /// `text`, whose format was read as a constraint.
 fn text(fields: &Fields, unknown: &mut UnknownFieldPolicy<'_>) -> Result<ResponseTextConfig> {
-    let members = members(fields, "text")?;
+    let members = members(fields, ResponseOwnFields::text.name)?;
     for name in members.names() {
         if !["format", "verbosity"].contains(&name) {
             unknown.report(&format!("text.{name}"))?;
@@ -244,7 +248,7 @@ fn members(fields: &Fields, name: &str) -> Result<Fields> {
 }
 
 fn include(fields: &Fields) -> Result<Vec<&str>> {
-    const INCLUDE: &str = "include";
+    const INCLUDE: &str = ResponseOwnFields::include.name;
     let mut names = Vec::new();
     for element in fields.array(INCLUDE)?.unwrap_or_default() {
         let name = element.as_str();
@@ -263,7 +267,10 @@ fn include(fields: &Fields) -> Result<Vec<&str>> {
 }
 
 fn metadata(fields: &Fields) -> Result<Map<String, Value>> {
-    let metadata = fields.object("metadata")?.cloned().unwrap_or_default();
+    let metadata = fields
+        .object(ResponseOwnFields::metadata.name)?
+        .cloned()
+        .unwrap_or_default();
     match metadata.values().find(|value| !value.is_string()) {
         None => Ok(metadata),
         Some(other) => Err(invalid_type("metadata", "an object of strings", other)),

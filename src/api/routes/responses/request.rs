@@ -1,90 +1,83 @@
 //! The fields of `POST /responses` (specification 20.1). What they mean is decided in `parse`.
 
+use crate::api::fields::kinds::{Count, Shape, Text, Word, count, shape, text, unused};
 #[cfg(test)]
-use crate::api::fields::{constraints, tools};
+use crate::api::fields::tools;
 use crate::api::fields::{
-    fields, input, length, model, restrictions, sampling, streaming, structured_outputs, vendors,
-    wire_types,
+    Field, Or, constraints, fields, input, length, logprobs, model, request, restrictions,
+    sampling, streaming, structured_outputs, vendors, wire_types,
 };
-#[cfg(test)]
 use crate::engine::generation::LogprobsMode;
 
 fields! {
-    #[ts(rename = "ResponseOwnFields")]
-    OwnFields {
+    ResponseOwnFields uses [
+        ResponseText, ResponseTool, tools::ToolChoice, ResponseReasoningOptions
+    ] {
         /// Most tokens of the answer, reasoning included.
-        max_output_tokens: Option<usize>,
-        /// What the text must be.
-        text: Option<ResponseText>,
-        /// Functions that the model may call.
-        tools: Option<Vec<ResponseTool>>,
+        max_output_tokens: Field<Count> = count(0).default_is("what the context holds"),
+        /// What the text must be: `format` is `text`, `json_object`, or `json_schema` with `schema` beside `type`; `verbosity`
+        /// is for chat templates that know the word.
+        text: Field<Shape> = shape("object", "ResponseText"),
+        /// Functions that the model may call, with `name` and `parameters` beside `type`.
+        tools: Field<Shape> = shape("object[]", "ResponseTool[]"),
         /// Whether the model may or must call a tool, and which.
-        tool_choice: Option<tools::ToolChoice>,
+        tool_choice: Field<Shape> = shape("string or object", "ToolChoice").default_is("`auto` with tools"),
         /// Not used: it counts the calls of tools that a vendor runs.
-        max_tool_calls: Option<u32>,
-        /// How much the model should think.
-        reasoning: Option<ResponseReasoningOptions>,
+        max_tool_calls: Field<Count> = count(0),
+        /// How much the model should think: `effort` is for chat templates that know the word. No `summary` is made: the
+        /// reasoning itself is an item.
+        reasoning: Field<Shape> = shape("object", "ResponseReasoningOptions"),
         /// What the answer has besides the text.
-        #[ts(optional, type = "(\"message.output_text.logprobs\" | \"reasoning.encrypted_content\")[] | null")]
-        include: Option<()>,
-        /// How many of the most likely tokens are listed per position: 0 to 20, with `include`.
-        top_logprobs: Option<u32>,
+        include: Field<Shape> = shape(
+            "array of `message.output_text.logprobs`, `reasoning.encrypted_content`",
+            "(\"message.output_text.logprobs\" | \"reasoning.encrypted_content\")[]",
+        ),
+        /// How many of the most likely tokens are listed per position.
+        top_logprobs: Or<Count> =
+            count(0).at_most(20).or(0).range("only with `message.output_text.logprobs` in `include`"),
         /// Which distribution the log-probabilities describe.
-        #[ts(optional, type = "\"raw\" | \"processed\" | null")]
-        logprobs_mode: Option<LogprobsMode>,
-        /// What the whole text must match; a text is GBNF.
-        grammar: Option<constraints::Grammar>,
-        /// A JSON schema.
-        json_schema: Option<constraints::JsonSchema>,
-        /// What happens to an input that is too long: it is refused.
-        #[ts(optional, type = "\"disabled\" | null")]
-        truncation: Option<()>,
+        logprobs_mode: Or<Word<LogprobsMode>> = logprobs::MODE,
+        /// What happens to an input that is too long: it is refused, and so is `auto`.
+        truncation: Field<Shape> = shape("`disabled`", "\"disabled\""),
         /// Repeated in the answer.
-        #[ts(optional, type = "Record<string, string> | null")]
-        metadata: Option<()>,
+        metadata: Field<Shape> = shape("object of strings", "Record<string, string>"),
         /// Repeated in the answer.
-        safety_identifier: Option<String>,
+        safety_identifier: Field<Text> = text(),
         /// Repeated in the answer.
-        prompt_cache_key: Option<String>,
-        /// Not used.
-        #[ts(optional, type = "unknown")]
-        prompt_cache_options: Option<()>,
-        /// Not used.
-        #[ts(optional, type = "unknown")]
-        prompt_cache_retention: Option<()>,
-        /// Not used.
-        #[ts(optional, type = "unknown")]
-        service_tier: Option<()>,
+        prompt_cache_key: Field<Text> = text(),
         /// Nothing is stored.
-        #[ts(optional, type = "false | null")]
-        store: Option<()>,
+        store: Field<Shape> = shape("false", "false"),
         /// Answers are given at once.
-        #[ts(optional, type = "false | null")]
-        background: Option<()>,
+        background: Field<Shape> = shape("false", "false"),
     }
 }
 
-wire_types! {
-    /// A request for a response; `docs/api.md` says what each field means. Unknown fields are passed on.
-    pub(in crate::api) struct ResponseFields {
-        #[ts(flatten)]
-        model: model::ModelFields,
-        #[ts(flatten)]
-        input: input::InputFields,
-        #[ts(flatten)]
-        own: OwnFields,
-        #[ts(flatten)]
-        length: length::LengthFields,
-        #[ts(flatten)]
-        streaming: streaming::StreamingFields,
-        #[ts(flatten)]
-        sampling: sampling::SamplingFields,
-        #[ts(flatten)]
-        restrictions: restrictions::RestrictionFields,
-        #[ts(flatten)]
-        structured: structured_outputs::StructuredFields,
+fields! {
+    /// Accepted and not used.
+    #[allow(dead_code)]
+    UnusedResponseFields {
+        /// Not used.
+        prompt_cache_options: Field<Shape> = unused(),
     }
+}
 
+request! {
+    /// A request for a response; `docs/api.md` says what each field means. Unknown fields are passed on.
+    ResponseFields:
+        model::ModelFields,
+        input::InputFields,
+        vendors::VendorFields,
+        length::LengthFields,
+        restrictions::RestrictionFields,
+        streaming::StreamingFields,
+        sampling::SamplingFields,
+        constraints::GrammarFields,
+        structured_outputs::StructuredFields,
+        ResponseOwnFields,
+        UnusedResponseFields,
+}
+
+wire_types! {
     /// What the text of a response must be.
     #[ts(optional_fields = nullable)]
     pub(in crate::api) struct ResponseText {
@@ -139,7 +132,10 @@ wire_types! {
 
 /// Fields that need a server which keeps answers or runs more than the model. Null and false change nothing.
 pub(super) const UNSUPPORTED: &[(&str, &str)] = &[
-    ("background", "answers are given at once, not later"),
+    (
+        ResponseOwnFields::background.name,
+        "answers are given at once, not later",
+    ),
     ("context_management", "the context is not compacted"),
     ("conversation", "no conversations are stored"),
     ("moderation", "there is no moderation model"),
@@ -148,23 +144,13 @@ pub(super) const UNSUPPORTED: &[(&str, &str)] = &[
         "no answers are stored: send the items",
     ),
     ("prompt", "there are no stored prompts"),
-    ("store", "no answers are stored"),
+    (ResponseOwnFields::store.name, "no answers are stored"),
 ];
 
 /// The names of all fields of the route.
 pub(super) fn known_fields() -> impl Iterator<Item = &'static str> {
-    let groups = [
-        FIELDS,
-        vendors::FIELDS,
-        vendors::UNSUPPORTED,
-        model::FIELDS,
-        input::FIELDS,
-        length::FIELDS,
-        streaming::FIELDS,
-        sampling::FIELDS,
-        restrictions::FIELDS,
-        structured_outputs::FIELDS,
-    ];
     let unsupported = UNSUPPORTED.iter().map(|(name, _)| *name);
-    groups.into_iter().flatten().copied().chain(unsupported)
+    ResponseFields::names()
+        .chain(vendors::refused_names())
+        .chain(unsupported)
 }

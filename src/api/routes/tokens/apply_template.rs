@@ -5,21 +5,31 @@ use serde::Serialize;
 use super::{conversation, ready, report_unknown};
 use crate::Result;
 use crate::api::endpoint::Endpoint;
-use crate::api::fields::{Body, conversation as messages, model, tools, wire_types};
+use crate::api::fields::{Body, conversation as messages, model, request, tools};
 use crate::api::http::{Request, Response};
 use crate::api::json::to_json;
+use crate::api::models::Purpose;
+use crate::api::routes::route::{Route, Upstream};
 use crate::api::run::text_of;
 
-wire_types! {
+pub(in crate::api) static ROUTE: Route = Route {
+    path: "apply-template",
+    method: "POST",
+    purpose: Some(Purpose::Text),
+    upstream: Upstream::Never,
+    answer: |endpoint, request, _| Box::pin(answer(endpoint, request)),
+    #[cfg(test)]
+    response: "the text that the chat template makes of messages",
+    #[cfg(test)]
+    fields: TemplateFields::listed,
+};
+
+request! {
     /// A request for the text of messages; `docs/api.md` says what each field means.
-    pub(in crate::api) struct TemplateFields {
-        #[ts(flatten)]
-        model: model::ModelFields,
-        #[ts(flatten)]
-        conversation: messages::ConversationFields,
-        #[ts(flatten)]
-        tools: tools::ToolFields,
-    }
+    TemplateFields:
+        model::ModelFields,
+        messages::ConversationFields,
+        tools::ToolFields,
 }
 
 /// The text that a chat template made of messages.
@@ -30,11 +40,14 @@ pub(in crate::api) struct RenderedTemplate {
 }
 
 /// Answers the request.
-pub(in crate::api) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
+async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let Body { fields, prompts } = Body::parse(&request.body, 1, false)?;
     let prompt = prompts.is_some().then_some("prompt");
-    let known = [messages::FIELDS, model::FIELDS, tools::FIELDS];
-    report_unknown(endpoint, fields.names().chain(prompt), &known)?;
+    report_unknown(
+        endpoint,
+        fields.names().chain(prompt),
+        TemplateFields::names,
+    )?;
     let name = model::read(&fields, &endpoint.switches)?;
     let chat = conversation(endpoint, &fields)?;
     model::check_user(&fields)?;

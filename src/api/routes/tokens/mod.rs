@@ -43,18 +43,18 @@ fn conversation(endpoint: &Endpoint, fields: &Fields) -> Result<Conversation> {
     conversation::read(fields, &usable, &endpoint.switches, now)
 }
 
-/// Reports the members of a body, `names`, that are in none of `groups`.
-fn report_unknown<'a>(
+/// Reports the members of a body, `names`, that are not `known`.
+fn report_unknown<'a, Known: Iterator<Item = &'static str>>(
     endpoint: &Endpoint,
     names: impl Iterator<Item = &'a str>,
-    groups: &[&[&str]],
+    known: fn() -> Known,
 ) -> Result<()> {
     let mut unknown = UnknownFieldPolicy {
         behavior: endpoint.switches.unknown_fields,
         warn: &mut |name| endpoint.warn_unknown(name),
     };
     for name in names {
-        if groups.iter().all(|group| !group.contains(&name)) {
+        if known().all(|known| known != name) {
             unknown.report(name)?;
         }
     }

@@ -5,61 +5,61 @@ use serde::Serialize;
 use super::{conversation, ready, report_unknown};
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{fault, rename_param};
+use crate::api::fields::kinds::{Flag, Shape, Text, flag, shape, text};
 use crate::api::fields::{
-    Body, Fields, Prompt, PromptReader, conversation as messages, fields, missing, model, tools,
-    wire_types,
+    Body, Field, Fields, Or, Prompt, PromptReader, conversation as messages, fields, missing,
+    model, request, tools,
 };
 use crate::api::http::{Request, Response};
 use crate::api::json::to_json;
+use crate::api::models::Purpose;
+use crate::api::routes::route::{Route, Upstream};
 use crate::api::run::ids_of;
+use crate::api::switches::Switches;
 use crate::text::Tokenizer;
 use crate::{Error, RequestFault, Result};
 
+pub(in crate::api) static ROUTE: Route = Route {
+    path: "tokenize",
+    method: "POST",
+    purpose: Some(Purpose::Text),
+    upstream: Upstream::Never,
+    answer: |endpoint, request, _| Box::pin(answer(endpoint, request)),
+    #[cfg(test)]
+    response: "the ids of a text or of messages: [Tokens and templates](#tokens-and-templates)",
+    #[cfg(test)]
+    fields: TokenizeFields::listed,
+};
+
 fields! {
-    #[ts(rename = "TokenizeOwnFields")]
-    OwnFields {
-        /// A text, or token ids. Either this or `messages`.
-        #[ts(optional, type = "string | ArrayLike<number> | null")]
-        prompt: Option<()>,
-        /// Another name of `prompt`, for a text.
-        content: Option<String>,
+    TokenizeOwnFields {
+        /// A string as completions read it, or token ids. Either this or `messages`.
+        prompt: Field<Shape> = shape("string, int[]", "string | ArrayLike<number>"),
+        /// Another name of `prompt`, for a string.
+        content: Field<Text> = text().of("llama.cpp"),
         /// A conversation, which the chat template renders.
-        #[ts(optional, type = "ChatMessage[] | null")]
-        messages: Option<()>,
-        /// Further variables of the chat template.
-        #[ts(optional, type = "Record<string, unknown> | null")]
-        chat_template_kwargs: Option<()>,
-        /// How much the model should think, if its chat template knows the word.
-        #[ts(optional, type = "\"none\" | \"minimal\" | \"low\" | \"medium\" | \"high\" | \"xhigh\" | \"max\" | null")]
-        reasoning_effort: Option<()>,
-        /// End the prompt of `messages` with the beginning of the assistant's message.
-        add_generation_prompt: Option<bool>,
-        /// Continue the last message instead of beginning one.
-        continue_final_message: Option<bool>,
-        /// Whether the tokenizer adds its start-of-text token to a prompt that is text; default true.
-        add_special_tokens: Option<bool>,
+        messages: Field<Shape> = shape("object[]", "ChatMessage[]"),
+        /// Whether the tokenizer adds its start-of-text token to a prompt that is text. Not with `messages`.
+        add_special_tokens: Or<Flag> = flag().or(true).of("vLLM"),
         /// Another name of `add_special_tokens`.
-        add_special: Option<bool>,
+        add_special: Field<Flag> = flag().of("llama.cpp"),
         /// Only true: texts of special tokens in a prompt become these tokens.
-        #[ts(optional, type = "true | null")]
-        parse_special: Option<bool>,
+        parse_special: Or<Flag> = flag().or(true).of("llama.cpp"),
         /// Return the text of each token, too.
-        return_token_strs: Option<bool>,
-        /// Return tokens as objects with `id` and `piece`.
-        with_pieces: Option<bool>,
+        return_token_strs: Or<Flag> = flag().or(false).of("vLLM"),
+        /// Return tokens as objects, such as `{"id": 1, "piece": "<s>"}`; a piece is an array of bytes where these are not
+        /// whole characters.
+        with_pieces: Or<Flag> = flag().or(false).of("llama.cpp"),
     }
 }
 
-wire_types! {
+request! {
     /// A request for token ids; `docs/api.md` says what each field means.
-    pub(in crate::api) struct TokenizeFields {
-        #[ts(flatten)]
-        model: model::ModelFields,
-        #[ts(flatten)]
-        own: OwnFields,
-        #[ts(flatten)]
-        tools: tools::ToolFields,
-    }
+    TokenizeFields:
+        model::ModelFields,
+        messages::ConversationFields,
+        TokenizeOwnFields,
+        tools::ToolFields,
 }
 
 /// The ids of a prompt.
@@ -106,28 +106,28 @@ enum Piece {
 }
 
 /// Answers the request.
-pub(in crate::api) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
+async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let prompt = PromptReader {
-        field: "prompt",
+        field: TokenizeOwnFields::prompt.name,
         max_prompts: 1,
         null_is_text: false,
         is_mixed: endpoint.switches.mixed_prompts,
         may_be_empty: false,
     };
     let Body { fields, prompts } = Body::parse_with(&request.body, prompt)?;
-    let known = [FIELDS, messages::FIELDS, model::FIELDS, tools::FIELDS];
-    report_unknown(endpoint, fields.names(), &known)?;
-    let name = model::read(&fields, &endpoint.switches)?;
+    report_unknown(endpoint, fields.names(), TokenizeFields::names)?;
+    let switches = &endpoint.switches;
+    let name = model::read(&fields, switches)?;
     let (field, prompt) = prompt_of(endpoint, &fields, prompts)?;
     model::check_user(&fields)?;
-    let add_special = add_special(&fields, &prompt)?;
-    if fields.boolean("parse_special")? == Some(false) {
+    let add_special = add_special(&fields, switches, &prompt)?;
+    if !TokenizeOwnFields::parse_special.read(&fields, switches)? {
         let message = "parse_special: special tokens of a prompt are always recognized; in messages they are text";
         let kind = RequestFault::UnsupportedParameter;
-        return Err(fault(kind, "parse_special", message));
+        return Err(fault(kind, TokenizeOwnFields::parse_special.name, message));
     }
-    let wants_texts = fields.boolean("return_token_strs")?.unwrap_or(false);
-    let wants_pieces = fields.boolean("with_pieces")?.unwrap_or(false);
+    let wants_texts = TokenizeOwnFields::return_token_strs.read(&fields, switches)?;
+    let wants_pieces = TokenizeOwnFields::with_pieces.read(&fields, switches)?;
 
     let model = ready(endpoint, &name).await?;
     let pause = || endpoint.host.sleep_ms(0);
@@ -171,35 +171,41 @@ fn prompt_of(
         Err(error) => return Err(error),
         Ok(prompts) => prompts.and_then(|mut prompts| prompts.pop()),
     };
-    let content = fields.string("content")?.map(str::to_owned);
+    let content = TokenizeOwnFields::content.read(fields, &endpoint.switches)?;
     let found = [
-        prompt.map(|prompt| ("prompt", prompt)),
-        content.map(|text| ("content", Prompt::Text(text))),
+        prompt.map(|prompt| (TokenizeOwnFields::prompt.name, prompt)),
+        content.map(|text| (TokenizeOwnFields::content.name, Prompt::Text(text))),
     ];
     let mut found = found.into_iter().flatten();
     let first = found.next();
-    let is_chat = fields.get("messages").is_some();
+    let messages = TokenizeOwnFields::messages.name;
+    let is_chat = fields.get(messages).is_some();
     match (first, found.next(), is_chat) {
         (None, _, true) => {
             let chat = conversation(endpoint, fields)?;
-            Ok(("messages", Prompt::Conversation(Box::new(chat))))
+            Ok((messages, Prompt::Conversation(Box::new(chat))))
         }
         (Some(found), None, false) => Ok(found),
-        (None, _, false) => Err(missing("prompt")),
+        (None, _, false) => Err(missing(TokenizeOwnFields::prompt.name)),
         (Some((field, _)), other, _) => {
-            let other = other.map_or("messages", |(other, _)| other);
+            let other = other.map_or(messages, |(other, _)| other);
             let message = format!("{field} and {other} cannot be combined");
             Err(fault(RequestFault::ConflictingParameters, other, message))
         }
     }
 }
 
-fn add_special(fields: &Fields, prompt: &Prompt) -> Result<bool> {
+fn add_special(fields: &Fields, switches: &Switches, prompt: &Prompt) -> Result<bool> {
+    let (one, other) = (
+        TokenizeOwnFields::add_special_tokens,
+        TokenizeOwnFields::add_special,
+    );
     let mut given = None;
-    for name in ["add_special_tokens", "add_special"] {
-        let Some(value) = fields.boolean(name)? else {
-            continue;
-        };
+    for (name, value) in [
+        (one.name, one.given(fields, switches)?),
+        (other.name, other.read(fields, switches)?),
+    ] {
+        let Some(value) = value else { continue };
         if given.replace(value).is_some_and(|other| other != value) {
             let message = format!("{name} contradicts add_special_tokens");
             return Err(fault(RequestFault::ConflictingParameters, name, message));
@@ -210,7 +216,7 @@ fn add_special(fields: &Fields, prompt: &Prompt) -> Result<bool> {
             return Err(fault(RequestFault::UnsupportedParameter, name, message));
         }
     }
-    Ok(given.unwrap_or(true))
+    Ok(given.unwrap_or(const { TokenizeOwnFields::add_special_tokens.fixed_default() }))
 }
 
 fn piece(id: u32, tokenizer: &Tokenizer) -> TokenPiece {

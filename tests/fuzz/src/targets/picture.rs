@@ -1,22 +1,33 @@
-//! A picture's file: its header, its pixels, and what each family makes of them.
+//! A picture's file: its header, its pixels, and what each geometry makes of them.
 
-use inpage::pictures::{FileHeader, GridSizes, Picture, PictureFormat};
+use inpage::pictures::{
+    FileHeader, Filter, GridSizes, Picture, PictureFormat, PictureGeometry, PictureTexts,
+};
 
 /// Larger pictures are decoded correctly, but slowly without optimization.
 const MAX_DECODED_PIXELS: usize = 1 << 18;
 
-const FORMATS: [PictureFormat; 3] = [
-    PictureFormat::Tiles {
-        size: 32,
-        longest_edge: 128,
-        rows: 4,
-    },
-    PictureFormat::Stretched { size: 64, rows: 4 },
-    PictureFormat::Grid(GridSizes {
-        side: 16,
-        min_pixels: 1024,
-        max_pixels: 1 << 14,
-    }),
+const GEOMETRIES: [(PictureGeometry, Filter); 3] = [
+    (
+        PictureGeometry::Tiles {
+            size: 32,
+            longest_edge: 128,
+            rows: 4,
+        },
+        Filter::Lanczos,
+    ),
+    (
+        PictureGeometry::Stretched { size: 64, rows: 4 },
+        Filter::Bilinear,
+    ),
+    (
+        PictureGeometry::Grid(GridSizes {
+            side: 16,
+            min_pixels: 1024,
+            max_pixels: 1 << 14,
+        }),
+        Filter::Bicubic,
+    ),
 ];
 
 pub fn run(input: &[u8]) {
@@ -29,7 +40,12 @@ pub fn run(input: &[u8]) {
     let Ok(picture) = Picture::decode(input, header) else {
         return;
     };
-    for format in FORMATS {
+    for (geometry, filter) in GEOMETRIES {
+        let format = PictureFormat {
+            texts: const { &PictureTexts::plain("<image>") },
+            filter,
+            geometry,
+        };
         let _ = format.parts(&picture);
     }
 }

@@ -350,7 +350,7 @@ fn mixed_prompts_need_their_switch() {
 
 #[test]
 fn what_changes_nothing_is_accepted() {
-    for name in crate::api::fields::vendors::FIELDS {
+    for name in crate::api::fields::vendors::VendorFields::NAMES {
         for value in ["1", "true", r#""x""#, "{}", "[]"] {
             for vendor in ["openai", "fireworks"] {
                 ok_with(&format!(r#""{name}":{value}"#), &profile(vendor));

@@ -1,0 +1,158 @@
+//! The hyperparameters of a vision tower and its projector: what its family declares, and what the metadata of an `mmproj`
+//! file says. `read` reads the latter.
+
+use crate::{
+    Result,
+    model::config::{Keys, ModelConfig},
+    pictures::{Filter, PictureFormat, PictureGeometry, PictureTexts},
+};
+
+/// `general.architecture` of files with a vision tower.
+pub const ARCHITECTURE: &str = "clip";
+
+/// What all towers of a family have in common, beside the layers of a vision transformer (Dosovitskiy et al. 2020,
+/// <https://arxiv.org/abs/2010.11929>).
+#[derive(Debug)]
+pub struct TowerKind {
+    /// Frames of a video that become a patch, each by a matrix of its own. A picture is all frames.
+    pub frames: usize,
+    /// Whether the matrix of the first frame has a bias.
+    pub has_patch_bias: bool,
+    /// Whether a learned position is added to each patch. Positions of pictures of other sizes are interpolated.
+    pub learns_positions: bool,
+    /// Whether the width of the feed-forwards is that of their tensors, because files state another one.
+    pub ffn_dim_of_tensors: bool,
+    /// Reads how patches become rows of the text model: metadata, image size and patch size in pixels.
+    pub squares: fn(&Keys, usize, usize) -> Result<Squares>,
+    /// The projector's tensors.
+    pub projector: ProjectorKind,
+    /// Whether each row of a picture sees all of its rows in the text model.
+    pub is_seen_whole: bool,
+    /// Whether rotary positions of the text model are those of rows in their picture.
+    pub places_rows: bool,
+    /// Tokens and text of prompts with pictures.
+    pub texts: PictureTexts,
+    /// How pictures are resized.
+    pub filter: Filter,
+}
+
+/// How the rows of patches become rows of the text model.
+#[derive(Debug)]
+pub struct ProjectorKind {
+    /// What becomes of the patches of a square.
+    pub join: Join,
+    /// The RMS norm before the first matrix.
+    pub norm: Option<&'static str>,
+    /// The matrices. Between them is a GELU.
+    pub linears: &'static [&'static str],
+    /// Whether files hold matrices that rows are multiplied by from the right.
+    pub is_transposed: bool,
+}
+
+/// What becomes of the patches of a square.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Join {
+    /// One row, patch after patch.
+    Concatenate,
+    /// Their mean.
+    Mean,
+}
+
+/// Squares of patches, each of which becomes a row of the text model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Squares {
+    /// Patches on each side of a square.
+    pub side: usize,
+    /// Most patches of the pixels that the tower takes at once.
+    pub max_patches: usize,
+    /// The sizes that pictures get.
+    pub geometry: PictureGeometry,
+}
+
+/// Windows of a picture: parts from the top left, cut off at its right and lower edge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Windows {
+    /// Width and height of a window, in squares of patches.
+    pub side: usize,
+    /// The last of so many layers attends to the whole picture.
+    pub period: usize,
+}
+
+impl Windows {
+    /// Whether a layer attends to the whole picture.
+    pub fn is_whole(self, layer: usize) -> bool {
+        (layer + 1).is_multiple_of(self.period)
+    }
+}
+
+/// A tower, and how its rows become rows of the text model.
+#[derive(Debug, Clone)]
+pub struct VisionConfig {
+    /// `clip.projector_type`.
+    pub kind: &'static str,
+    /// What its family declares.
+    pub tower: &'static TowerKind,
+    /// Its layers.
+    pub layers: ModelConfig,
+    /// Patches that become rows.
+    pub squares: Squares,
+    /// Windows within which most layers attend; `None` if all layers attend to the whole picture.
+    pub windows: Option<Windows>,
+    /// Width and height of a picture, or of what learned positions cover, in pixels: a multiple of the patch size.
+    pub image_size: usize,
+    /// Width and height of a patch, in pixels.
+    pub patch_size: usize,
+    /// Subtracted from each channel, whose values are 0 to 1.
+    pub mean: [f32; 3],
+    /// What each channel is divided by after that.
+    pub std: [f32; 3],
+    /// Width of the text model.
+    pub projection_dim: usize,
+    /// Layers whose outputs become values for the first layers of the text model, too.
+    pub deepstack: Vec<usize>,
+}
+
+impl VisionConfig {
+    /// What it wants of a picture.
+    pub fn format(&self) -> PictureFormat {
+        PictureFormat {
+            texts: &self.tower.texts,
+            filter: self.tower.filter,
+            geometry: self.squares.geometry,
+        }
+    }
+
+    /// Patches on each side of what learned positions cover.
+    pub fn position_side(&self) -> usize {
+        self.image_size / self.patch_size
+    }
+
+    /// Patches that become a row.
+    pub fn square(&self) -> usize {
+        self.squares.side.pow(2)
+    }
+
+    /// Width and height of the square of pixels that becomes a row, if rows have places in the text model.
+    pub fn row_side(&self) -> Option<usize> {
+        let side = self.squares.side * self.patch_size;
+        self.tower.places_rows.then_some(side)
+    }
+
+    /// Numbers of a patch: three channels.
+    pub fn patch_values(&self) -> usize {
+        3 * self.patch_size.pow(2)
+    }
+
+    /// Most rows of the text model that pixels become at once.
+    pub fn rows(&self) -> usize {
+        self.squares.max_patches / self.square()
+    }
+
+    /// Columns of the patches of a square, joined.
+    pub fn joined_dim(&self) -> usize {
+        match self.tower.projector.join {
+            Join::Concatenate => self.layers.dim * self.square(),
+            Join::Mean => self.layers.dim,
+        }
+    }
+}

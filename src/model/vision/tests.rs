@@ -1,0 +1,62 @@
+//! What becomes of a picture in each family, and that the families are told apart.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::pictures::{Part, Picture, PictureFormat, PictureGeometry};
+
+#[test]
+fn families_have_names_of_their_own() {
+    let projectors: BTreeSet<&str> = names().collect();
+    assert_eq!(projectors.len(), FAMILIES.len());
+    let types = || FAMILIES.iter().flat_map(|it| it.folder.model_types);
+    let different: BTreeSet<&&str> = types().collect();
+    assert_eq!(different.len(), types().count());
+}
+
+/// The text around the pixels of a picture, which are dots.
+fn text(projector: &str, geometry: PictureGeometry) -> String {
+    let family = FAMILIES.iter().find(|it| it.projector == projector);
+    let tower = &family.unwrap().tower;
+    let format = PictureFormat {
+        texts: &tower.texts,
+        filter: tower.filter,
+        geometry,
+    };
+    let picture = Picture {
+        width: 2,
+        height: 1,
+        rgb: vec![0; 6],
+    };
+    let parts = format.parts(&picture).into_iter().map(|part| match part {
+        Part::Text(text) => text,
+        Part::Pixels(..) => ".".to_owned(),
+    });
+    parts.collect()
+}
+
+#[test]
+fn pictures_stand_between_the_texts_of_the_processors() {
+    let whole = PictureGeometry::Stretched { size: 8, rows: 1 };
+    let cut = PictureGeometry::Tiles {
+        size: 8,
+        longest_edge: 16,
+        rows: 1,
+    };
+    assert_eq!(
+        text("gemma3", whole),
+        "\n\n<start_of_image>.<end_of_image>\n\n"
+    );
+    let fake = "<fake_token_around_image>";
+    assert_eq!(
+        text("idefics3", whole),
+        format!("{fake}<global-img>.{fake}")
+    );
+    assert_eq!(
+        text("idefics3", cut),
+        format!("{fake}<row_1_col_1>.{fake}<row_1_col_2>.\n\n{fake}<global-img>.{fake}")
+    );
+    for projector in ["qwen2vl_merger", "qwen2.5vl_merger", "qwen3vl_merger"] {
+        assert_eq!(text(projector, whole), ".");
+    }
+}
