@@ -10,7 +10,8 @@ import gguf
 import numpy as np
 from gguf.constants import GGMLQuantizationType as Type
 
-# Offsets of the f16 values in a block.
+# Offsets of the f16 values in a block, of every type with blocks that the package decodes: also of those that no build
+# reads yet.
 HALVES = {
     Type.Q8_0: [0],
     Type.Q4_0: [0],
@@ -25,6 +26,16 @@ HALVES = {
     Type.IQ4_NL: [0],
     Type.IQ4_XS: [0],
     Type.MXFP4: [],
+    Type.IQ2_XXS: [0],
+    Type.IQ2_XS: [0],
+    Type.IQ2_S: [0],
+    Type.IQ3_XXS: [0],
+    Type.IQ3_S: [0],
+    Type.IQ1_S: [0],
+    Type.IQ1_M: [],
+    Type.TQ1_0: [52],
+    Type.TQ2_0: [64],
+    Type.NVFP4: [],
 }
 # f16 bits of the scales, used in turn: 0.013, -0.21, the least and greatest subnormal (negative),
 # the largest value, zero.

@@ -1,39 +1,23 @@
-//! The inputs of products: input rows quantized to 8 bits for quantized formats, as they are for floats, in the order
+//! The inputs of products: input rows quantized to 8 bits for quantized types, as they are for floats, in the order
 //! that the kernels read them. Ends where the product begins.
 
 use crate::{
-    format::{Format, by_format},
-    formats::Quantized,
+    inputs::{BLOCK, Inputs, tile_tokens},
     simd::{
         Weights,
         quantize::{self, Quantize},
     },
+    tensor_types::{Quantized, TensorType, by_type},
 };
 
-/// Columns of a block, which share a scale.
-pub(crate) const BLOCK: usize = 32;
-
-/// Most tokens of a tile. The kernel module and the module that calls it agree on it.
-pub(crate) const TILE: usize = 4;
-
-/// Tokens of the tile that starts where `left` tokens are left: as many as possible of 4, then 2, then 1.
-#[inline(always)]
-pub(crate) fn tile_tokens(left: usize) -> usize {
-    match left {
-        0..=1 => 1,
-        left if left < TILE => 2,
-        _ => TILE,
-    }
-}
-
-/// Input rows, prepared for products with matrices of a format. Buffers are reused.
+/// Input rows, prepared for products with matrices of a ty. Buffers are reused.
 ///
-/// For quantized formats, each block of 32 columns has integers in -127..=127 and a scale, max |x| / 127. Integers are
+/// For quantized types, each block of 32 columns has integers in -127..=127 and a scale, max |x| / 127. Integers are
 /// rounded to nearest, ties to even. A block with a value that is not finite has the scale NaN, which all products of the
 /// token then become.
 #[derive(Default)]
 pub struct Activations {
-    format: Option<Format>,
+    ty: Option<TensorType>,
     tokens: usize,
     cols: usize,
     values: Vec<f32>,
@@ -45,33 +29,7 @@ pub struct Activations {
     sums: Vec<f32>,
 }
 
-/// What kernels read. Tokens are in tiles; a tile has all its columns, block by block, and a block has those of each
-/// token. A block is 32 columns, or 4 for floats. So token `t` of the tile that starts at token `s` has the columns of
-/// block `b` at `s * cols + (b * tokens of the tile + t) * columns of a block`, and its scale at `s * blocks + b *
-/// tokens of the tile + t`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(crate) struct Inputs {
-    pub(crate) tokens: usize,
-    pub(crate) cols: usize,
-    /// For formats of floats.
-    pub(crate) values: *const f32,
-    /// In -127..=127.
-    pub(crate) quants: *const i8,
-    /// For simd128: of 4 quants, the first and third, then the second and fourth.
-    pub(crate) pairs: *const i16,
-    /// For relaxed SIMD with signed weights: of 4 quants, the positive ones or zero, then the magnitudes of the
-    /// negative ones or zero.
-    pub(crate) signs: *const u8,
-    /// Of blocks.
-    pub(crate) scales: *const f32,
-    /// Of the groups of blocks: sums of the quants, times minus what means zero in the weights. 128 for signed ones.
-    pub(crate) offsets: *const i32,
-    /// Of the groups of blocks: sums of the quants, times the scale.
-    pub(crate) sums: *const f32,
-}
-
-/// How a format wants its inputs.
+/// How a type wants its inputs.
 #[derive(Clone, Copy)]
 struct Needs {
     groups: usize,
@@ -80,21 +38,21 @@ struct Needs {
 }
 
 impl Activations {
-    /// Prepares `x`, which is `[tokens, cols]`, for products with matrices of a format.
+    /// Prepares `x`, which is `[tokens, cols]`, for products with matrices of a ty.
     ///
     /// # Panics
-    /// If `x` are not whole rows, or `cols` is not a multiple of [`Format::unit_cols`].
-    pub fn set(&mut self, x: &[f32], cols: usize, format: Format) {
+    /// If `x` are not whole rows, or `cols` is not a multiple of [`TensorType::unit_cols`].
+    pub fn set(&mut self, x: &[f32], cols: usize, ty: TensorType) {
         assert!(
-            cols > 0 && cols.is_multiple_of(format.unit_cols()) && x.len().is_multiple_of(cols),
+            cols > 0 && cols.is_multiple_of(ty.unit_cols()) && x.len().is_multiple_of(cols),
             "{} inputs in rows of {cols} columns for {}",
             x.len(),
-            format.name()
+            ty.name()
         );
-        self.format = Some(format);
+        self.ty = Some(ty);
         self.tokens = x.len() / cols;
         self.cols = cols;
-        by_format!(format, Q => {
+        by_type!(ty, Q => {
             let needs = Needs {
                 groups: Q::GROUPS,
                 weights: Q::WEIGHTS,
@@ -104,9 +62,9 @@ impl Activations {
         }, F => self.order(x));
     }
 
-    /// The format that the inputs are prepared for.
-    pub(crate) fn format(&self) -> Option<Format> {
-        self.format
+    /// The type that the inputs are prepared for.
+    pub(crate) fn ty(&self) -> Option<TensorType> {
+        self.ty
     }
 
     /// The number of input rows.

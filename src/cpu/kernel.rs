@@ -1,28 +1,13 @@
-//! The loops over the columns of one panel, for a tile of tokens: one for quantized formats, one for floats. Knows
+//! The loops over the columns of one panel, for a tile of tokens: one for quantized types, one for floats. Knows
 //! neither threads nor rows of the result.
 
 use std::marker::PhantomData;
 
 use crate::{
-    activations::Inputs,
-    formats::{Floats, Quantized},
-    simd::{Simd, Weights},
+    inputs::Inputs,
+    simd::{Kernel, Simd, Weights},
+    tensor_types::{Floats, Quantized},
 };
-
-/// The product of a panel and the inputs of some tokens.
-pub(crate) trait Kernel {
-    /// Writes `T` times 8 sums to `out`: tokens `token..token + T`, which are a tile of the inputs.
-    ///
-    /// # Safety
-    /// As of [`Simd`]. The panel must have `cols` columns, and the inputs too.
-    unsafe fn tile<S: Simd, const T: usize>(
-        panel: *const u8,
-        cols: usize,
-        x: &Inputs,
-        token: usize,
-        out: *mut f32,
-    );
-}
 
 /// Runs a block once for each token `$t` below `$count`, unrolled. At most 4.
 macro_rules! tokens {
@@ -50,10 +35,11 @@ macro_rules! vectors {
     };
 }
 
-/// The kernel of a quantized format.
+/// The kernel of a quantized ty.
 pub(crate) struct Blocks<Q>(PhantomData<Q>);
 
 impl<Q: Quantized> Kernel for Blocks<Q> {
+    /// Longer than other functions: sums in registers cannot be passed to parts of it.
     #[inline(always)]
     unsafe fn tile<S: Simd, const T: usize>(
         panel: *const u8,
@@ -75,7 +61,7 @@ impl<Q: Quantized> Kernel for Blocks<Q> {
                 for run in 0..Q::RUNS {
                     let planes = unit.add(run * Q::RUN_BYTES);
                     let factors = Q::factors::<S>(head, scales, run);
-                    // Formats without offsets or sums have none to point to.
+                    // Types without offsets or sums have none to point to.
                     let offsets = x.offsets.wrapping_add(scale * Q::GROUPS);
                     let mut sums = [S::begin(Q::WEIGHTS, offsets); T];
                     tokens!(t < T, {
@@ -122,7 +108,7 @@ impl<Q: Quantized> Kernel for Blocks<Q> {
     }
 }
 
-/// The kernel of a format of plain floats.
+/// The kernel of a type of plain floats.
 pub(crate) struct Columns<F>(PhantomData<F>);
 
 impl<F: Floats> Kernel for Columns<F> {

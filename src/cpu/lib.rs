@@ -2,18 +2,34 @@
 //! out: no tensors, no files, no model. A crate of its own, without dependencies, so that it compiles and tests in
 //! seconds.
 //!
+//! What kernels of all devices have in common is declared here, too: tensor types, formats of the KV cache and activations,
+//! each with the text of its WGSL.
+//!
 //! Activations are quantized to bytes per block of 32 columns, with a scale and sums for the minimums of types that
 //! have them. Integer dot products multiply four bytes per lane.
 
+/// The text of a file in `shaders/`, by its path without the extension.
+macro_rules! wgsl {
+    ($path:literal) => {
+        include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../shaders/",
+            $path,
+            ".wgsl"
+        ))
+    };
+}
 pub mod activations;
-pub mod format;
-mod formats;
+pub mod half;
+mod inputs;
 mod kernel;
+mod kernel_module;
 pub mod lanes;
 pub mod module;
 pub mod product;
 mod simd;
 pub mod team;
+pub mod tensor_types;
 
 #[cfg(test)]
 mod product_tests;

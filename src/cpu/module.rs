@@ -13,125 +13,25 @@
 //! products and, where there are threads, attention. It is used only if it gives the same bits as the main module on
 //! small cases of every type. Its code neither panics nor allocates nor has data, because data would lie where the main
 //! module's is; the build checks that. A hash of the sources is part of each call: a module of another version computes
-//! nothing, and the main module's own kernels take over.
+//! nothing, and the main module's own kernels take over. What products and attention know of it is in `kernel_module.rs`.
 
-/// What a description of work at an address begins with.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub struct Header {
-    /// Of the code that reads it.
-    version: u32,
-    /// [`ATTENTION`], or the format of the matrix of a product.
-    pub(crate) kind: u32,
-}
-
-impl Header {
-    pub(crate) const fn new(kind: u32) -> Header {
-        Header {
-            version: VERSION,
-            kind,
-        }
-    }
-}
-
-/// The kind of an attention.
-pub(crate) const ATTENTION: u32 = u32::MAX;
-
-/// Floats of the stack for the memory of a part of an attention. That of 32 queries of 256 elements; larger ones are
-/// computed by the main module.
-const SCRATCH_FLOATS: usize = 36 << 10;
-
-/// The stack of an instance. Besides that memory there are few variables.
-pub const STACK_BYTES: usize = (64 << 10) + SCRATCH_FLOATS * size_of::<f32>();
-
-/// Of the sources that the module is compiled from. A module of other sources refuses to compute.
-const VERSION: u32 = {
-    let sources: &[&[u8]] = &[
-        include_bytes!("activations.rs"),
-        include_bytes!("format.rs"),
-        include_bytes!("kernel.rs"),
-        include_bytes!("lanes/attention/heads.rs"),
-        include_bytes!("lanes/attention/load.rs"),
-        include_bytes!("lanes/attention/mod.rs"),
-        include_bytes!("lanes/attention/scores.rs"),
-        include_bytes!("lanes/attention/softmax.rs"),
-        include_bytes!("lanes/attention/values.rs"),
-        include_bytes!("lanes/f32x8/mod.rs"),
-        include_bytes!("lanes/f32x8/simd128.rs"),
-        include_bytes!("lanes/functions.rs"),
-        include_bytes!("lanes/kv.rs"),
-        include_bytes!("module.rs"),
-        include_bytes!("product.rs"),
-        include_bytes!("simd/mod.rs"),
-        include_bytes!("simd/quantize.rs"),
-        include_bytes!("simd/wasm.rs"),
-        include_bytes!("formats/block_scales.rs"),
-        include_bytes!("formats/floats.rs"),
-        include_bytes!("formats/iq4.rs"),
-        include_bytes!("formats/k_scales.rs"),
-        include_bytes!("formats/mod.rs"),
-        include_bytes!("formats/mxfp4.rs"),
-        include_bytes!("formats/planes.rs"),
-        include_bytes!("formats/q2_k.rs"),
-        include_bytes!("formats/q3_k.rs"),
-        include_bytes!("formats/q4_0.rs"),
-        include_bytes!("formats/q4_1.rs"),
-        include_bytes!("formats/q4_k.rs"),
-        include_bytes!("formats/q5_0.rs"),
-        include_bytes!("formats/q5_1.rs"),
-        include_bytes!("formats/q5_k.rs"),
-        include_bytes!("formats/q6_k.rs"),
-        include_bytes!("formats/q8_0.rs"),
-    ];
-    fnv_1a(sources)
-};
-
-/// FNV-1a of all bytes.
-const fn fnv_1a(sources: &[&[u8]]) -> u32 {
-    let mut hash = 0x811c_9dc5_u32;
-    let mut source = 0;
-    while source < sources.len() {
-        let mut at = 0;
-        while at < sources[source].len() {
-            hash = (hash ^ sources[source][at] as u32).wrapping_mul(0x0100_0193);
-            at += 1;
-        }
-        source += 1;
-    }
-    hash
-}
-
+pub use crate::kernel_module::STACK_BYTES;
 #[cfg(target_feature = "simd128")]
 pub use registry::use_module;
-#[cfg(target_feature = "simd128")]
-pub(crate) use registry::{instruction_set, run, run_attention, threads};
 
 /// In the main module.
 #[cfg(target_feature = "simd128")]
 mod registry {
-    use std::cell::RefCell;
-
     use crate::{
         activations::Activations,
-        format::{Format, PANEL_ROWS},
+        kernel_module::{Call, Module, address, set},
         lanes::{
             attention::{AttentionParts, AttentionShape, attention},
             kv::{KvFormat, PAGE_TOKENS, Row},
         },
-        product::{InstructionSet, Job, MAX_PARTS, Matrix, Product},
+        product::{InstructionSet, Job, Matrix, Product},
+        tensor_types::{PANEL_ROWS, TensorType},
     };
-
-    type Call = Box<dyn Fn(u32, u32) -> bool>;
-
-    struct Module {
-        call: Call,
-        threads: usize,
-        relaxed: bool,
-    }
-
-    thread_local! {
-        static MODULE: RefCell<Option<Module>> = const { RefCell::new(None) };
-    }
 
     /// Lets this thread's products and attentions be computed by the kernel module. `call` gets an address in the memory
     /// of this module and a number of parts; it calls the module's `compute` for each part, on `threads` threads, and
@@ -142,27 +42,20 @@ mod registry {
     /// instructions before these were correct.
     pub fn use_module(threads: usize, relaxed: bool, call: impl Fn(u32, u32) -> bool + 'static) {
         let call: Call = Box::new(call);
-        let agrees = Format::ALL
-            .into_iter()
-            .all(|format| agrees(&call, format, threads));
+        let agrees = TensorType::ALL.iter().all(|&ty| agrees(&call, ty, threads));
         let agrees = agrees
             && KvFormat::ALL
                 .into_iter()
                 .all(|format| attends(&call, format));
-        MODULE.set(agrees.then_some(Module {
+        set(agrees.then_some(Module {
             call,
             threads,
             relaxed,
         }));
     }
 
-    /// The threads that compute a product.
-    pub(crate) fn threads() -> usize {
-        MODULE.with_borrow(|module| module.as_ref().map_or(1, |module| module.threads))
-    }
-
-    /// Whether the module computes a product of a format, and as this module does.
-    fn agrees(call: &Call, format: Format, threads: usize) -> bool {
+    /// Whether the module computes a product of a type, and as this module does.
+    fn agrees(call: &Call, ty: TensorType, threads: usize) -> bool {
         /// A tile of each size.
         const TOKENS: usize = 7;
         /// Enough to find threads that compute something else.
@@ -175,22 +68,22 @@ mod registry {
             state = state.wrapping_mul(0x915f_77f5).wrapping_add(1);
             (state >> 24) as u8
         };
-        let weights: Vec<u8> = (0..rows * format.file_row_bytes(cols))
+        let weights: Vec<u8> = (0..rows * ty.file_row_bytes(cols))
             .map(|_| random())
             .collect();
         let inputs: Vec<f32> = (0..TOKENS * cols)
             .map(|_| f32::from(random() as i8))
             .collect();
-        let panel_bytes = format.panel_bytes(cols);
+        let panel_bytes = ty.panel_bytes(cols);
         let mut panels = vec![0; rows / PANEL_ROWS * panel_bytes];
-        let eight_rows = weights.chunks(PANEL_ROWS * format.file_row_bytes(cols));
+        let eight_rows = weights.chunks(PANEL_ROWS * ty.file_row_bytes(cols));
         for (rows, panel) in eight_rows.zip(panels.chunks_mut(panel_bytes)) {
-            format.pack(cols, rows, panel);
+            ty.pack(cols, rows, panel);
         }
         let mut x = Activations::default();
-        x.set(&inputs, cols, format);
+        x.set(&inputs, cols, ty);
         let matrix = Matrix {
-            format,
+            ty,
             rows,
             cols,
             panels: &panels,
@@ -246,34 +139,6 @@ mod registry {
         let equal = |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits();
         theirs.iter().zip(&ours).all(equal)
     }
-
-    fn address<T>(description: &T) -> u32 {
-        std::ptr::from_ref(description) as u32
-    }
-
-    /// Whether the module computed the product.
-    pub(crate) fn run(product: &Product, parts: usize) -> bool {
-        MODULE.with_borrow(|module| {
-            let module = module.as_ref();
-            module.is_some_and(|module| (module.call)(address(product), parts as u32))
-        })
-    }
-
-    /// Whether the module computed the attention, which it does if there are threads.
-    pub(crate) fn run_attention(attention: &AttentionParts) -> bool {
-        MODULE.with_borrow(|module| {
-            let module = module.as_ref().filter(|module| module.threads > 1);
-            let parts = attention.parts().min(MAX_PARTS);
-            module.is_some_and(|module| (module.call)(address(attention), parts as u32))
-        })
-    }
-
-    pub(crate) fn instruction_set() -> &'static str {
-        MODULE.with_borrow(|module| {
-            let relaxed = module.as_ref().is_some_and(|module| module.relaxed);
-            if relaxed { "relaxed-simd" } else { "simd128" }
-        })
-    }
 }
 
 /// Computes a part of a product or of an attention and gives 1, or 0 if the caller is of other sources or the attention is
@@ -283,19 +148,24 @@ mod registry {
 /// Must point to a [`Product`] or an [`AttentionParts`], or at least to a version. `part` must be less than `parts`.
 #[cfg(all(feature = "module", target_feature = "simd128"))]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn compute(description: *const Header, part: usize, parts: usize) -> u32 {
+pub unsafe extern "C" fn compute(
+    description: *const crate::kernel_module::Header,
+    part: usize,
+    parts: usize,
+) -> u32 {
     use std::mem::MaybeUninit;
 
     use crate::{
-        format::Format,
+        kernel_module::{ATTENTION, SCRATCH_FLOATS, VERSION},
         lanes::attention::AttentionParts,
         product::{self, Product},
         simd::wasm::{Wasm, adds_dots},
+        tensor_types::TensorType,
     };
 
     // SAFETY: as of this function.
     unsafe {
-        let Header { version, kind } = *description;
+        let crate::kernel_module::Header { version, kind } = *description;
         if version != VERSION {
             return 0;
         }
@@ -312,15 +182,15 @@ pub unsafe extern "C" fn compute(description: *const Header, part: usize, parts:
             }
             return 1;
         }
-        if kind > Format::MXFP4 as u32 {
+        if kind as usize >= TensorType::ALL.len() {
             return 0;
         }
         let product = &*description.cast::<Product>();
-        let format = std::mem::transmute::<u32, Format>(kind);
+        let ty = std::mem::transmute::<u32, TensorType>(kind);
         if adds_dots() {
-            product::run::<Wasm<0, false>>(product, format, part, parts);
+            product::run::<Wasm<0, false>>(product, ty, part, parts);
         } else {
-            product::run::<Wasm<0, true>>(product, format, part, parts);
+            product::run::<Wasm<0, true>>(product, ty, part, parts);
         }
     }
     1

@@ -4,31 +4,31 @@
 use std::ops::Range;
 
 use crate::{
-    activations::{Activations, Inputs, TILE, tile_tokens},
-    format::{Format, PANEL_ROWS, by_format},
-    formats::Floats,
-    kernel::{Blocks, Columns, Kernel},
-    module::Header,
-    simd::Simd,
+    activations::Activations,
+    inputs::{Inputs, TILE, tile_tokens},
+    kernel::{Blocks, Columns},
+    kernel_module::{Header, MAX_PARTS},
+    simd::{Kernel, Simd},
+    tensor_types::{Floats, PANEL_ROWS, TensorType, by_type},
 };
 
 /// A packed matrix.
 #[derive(Clone, Copy)]
 pub struct Matrix<'a> {
     /// How it is packed.
-    pub format: Format,
+    pub ty: TensorType,
     /// Rows, without those that fill the last panel.
     pub rows: usize,
     /// Columns.
     pub cols: usize,
-    /// The panels, one behind the other; see [`Format::pack`].
+    /// The panels, one behind the other; see [`TensorType::pack`].
     pub panels: &'a [u8],
 }
 
 /// What all parts of a product compute together. The kernel module reads it from the memory of the module that fills it.
 #[repr(C)]
 pub(crate) struct Product {
-    /// With the format as a number.
+    /// With the type as a number.
     pub(crate) header: Header,
     /// Rows that the result has.
     pub(crate) first_row: usize,
@@ -73,13 +73,10 @@ pub fn multiply(
 /// The threads among which [`multiply`] divides its parts, with the calling one.
 pub fn threads() -> usize {
     #[cfg(target_feature = "simd128")]
-    return crate::module::threads();
+    return crate::kernel_module::threads();
     #[cfg(not(target_feature = "simd128"))]
     crate::team::current().threads()
 }
-
-/// The host of the kernel module counts parts in 8 bits.
-pub(crate) const MAX_PARTS: usize = 250;
 
 /// The name of the instruction set in use: `scalar`, `avx2`, `avx-vnni`, `simd128` or `relaxed-simd`.
 pub fn instruction_set() -> &'static str {
@@ -88,7 +85,7 @@ pub fn instruction_set() -> &'static str {
 
 /// A checked product.
 pub(crate) struct Job {
-    format: Format,
+    ty: TensorType,
     product: Product,
 }
 
@@ -97,7 +94,7 @@ unsafe impl Sync for Job {}
 
 impl Job {
     pub(crate) fn new(matrix: Matrix, rows: Range<usize>, x: &Activations, out: *mut f32) -> Job {
-        let panel_bytes = matrix.format.panel_bytes(matrix.cols);
+        let panel_bytes = matrix.ty.panel_bytes(matrix.cols);
         let inputs = x.inputs();
         assert!(
             rows.start <= rows.end && rows.end <= matrix.rows,
@@ -110,14 +107,14 @@ impl Job {
             "bytes of {} rows and {} columns of {}",
             matrix.rows,
             matrix.cols,
-            matrix.format.name()
+            matrix.ty.name()
         );
         assert!(
-            x.format() == Some(matrix.format) && inputs.cols == matrix.cols,
+            x.ty() == Some(matrix.ty) && inputs.cols == matrix.cols,
             "inputs for {:?} with {} columns, a matrix of {} with {}",
-            x.format(),
+            x.ty(),
             inputs.cols,
-            matrix.format.name(),
+            matrix.ty.name(),
             matrix.cols
         );
         let panels = match rows.is_empty() {
@@ -125,9 +122,9 @@ impl Job {
             false => rows.start / PANEL_ROWS..rows.end.div_ceil(PANEL_ROWS),
         };
         Job {
-            format: matrix.format,
+            ty: matrix.ty,
             product: Product {
-                header: Header::new(matrix.format as u32),
+                header: Header::new(matrix.ty as u32),
                 first_row: rows.start,
                 last_row: rows.end,
                 first_panel: panels.start,
@@ -146,7 +143,7 @@ impl Job {
     /// The result must be valid for writes of a value per token and row, and no one else may access it.
     unsafe fn run(&self, parts: usize) {
         #[cfg(target_feature = "simd128")]
-        if crate::module::run(&self.product, parts) {
+        if crate::kernel_module::run(&self.product, parts) {
             return;
         }
         let set = InstructionSet::best();
@@ -171,19 +168,19 @@ impl Job {
             match set {
                 #[cfg(not(target_feature = "simd128"))]
                 InstructionSet::Scalar => {
-                    run::<crate::simd::scalar::Scalar>(product, self.format, part, parts);
+                    run::<crate::simd::scalar::Scalar>(product, self.ty, part, parts);
                 }
                 #[cfg(target_arch = "x86_64")]
                 InstructionSet::Avx2 => {
-                    run::<crate::simd::avx2::Avx2>(product, self.format, part, parts);
+                    run::<crate::simd::avx2::Avx2>(product, self.ty, part, parts);
                 }
                 #[cfg(target_arch = "x86_64")]
                 InstructionSet::AvxVnni => {
-                    run::<crate::simd::avx2::AvxVnni>(product, self.format, part, parts);
+                    run::<crate::simd::avx2::AvxVnni>(product, self.ty, part, parts);
                 }
                 #[cfg(target_feature = "simd128")]
                 InstructionSet::Wasm => {
-                    run::<crate::simd::wasm::Wasm<0, false>>(product, self.format, part, parts);
+                    run::<crate::simd::wasm::Wasm<0, false>>(product, self.ty, part, parts);
                 }
             }
         }
@@ -253,7 +250,7 @@ impl InstructionSet {
             #[cfg(target_arch = "x86_64")]
             InstructionSet::AvxVnni => "avx-vnni",
             #[cfg(target_feature = "simd128")]
-            InstructionSet::Wasm => crate::module::instruction_set(),
+            InstructionSet::Wasm => crate::kernel_module::instruction_set(),
         }
     }
 }
@@ -263,7 +260,7 @@ impl InstructionSet {
 /// # Safety
 /// The instruction set must be there, and all pointers and sizes valid. `part` is less than `parts`.
 #[inline(always)]
-pub(crate) unsafe fn run<S: Simd>(product: &Product, format: Format, part: usize, parts: usize) {
+pub(crate) unsafe fn run<S: Simd>(product: &Product, ty: TensorType, part: usize, parts: usize) {
     let (first, all) = (
         product.first_panel,
         product.last_panel - product.first_panel,
@@ -275,8 +272,8 @@ pub(crate) unsafe fn run<S: Simd>(product: &Product, format: Format, part: usize
     let (begin, end) = (at(part), at(part + 1));
     // SAFETY: as of this function.
     unsafe {
-        by_format!(
-            format,
+        by_type!(
+            ty,
             Q => panels::<S, Blocks<Q>>(product, begin, end, 1),
             F => panels::<S, Columns<F>>(product, begin, end, <F as Floats>::BYTES.max(4))
         );

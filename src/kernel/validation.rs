@@ -1,6 +1,9 @@
 //! Checks that kernels are valid WGSL within the limits of every WebGPU device. Needs no GPU.
 
-use std::{collections::HashSet, process::Command, sync::LazyLock};
+use std::{
+    collections::HashSet, fs, hash::BuildHasher, hash::BuildHasherDefault, hash::DefaultHasher,
+    path::Path, process::Command, sync::LazyLock,
+};
 
 use naga::{
     AddressSpace,
@@ -15,13 +18,19 @@ const BASE_STORAGE_BUFFERS: usize = 8;
 const BASE_WORKGROUP_BYTES: u32 = 16_384;
 
 /// Panics unless naga accepts every kernel. If tint, the WGSL compiler of Chromium, is installed, it
-/// must accept them too: each compiler refuses some kernels that the other accepts.
+/// must accept them too: each compiler refuses some kernels that the other accepts. With `INPAGE_WRITE_KERNELS` in the
+/// environment, the kernels are also written to the folder of that name, to compare them with those of another version.
 pub(crate) fn assert_valid(kernels: impl IntoIterator<Item = Kernel>) {
     let mut seen = HashSet::new();
     for kernel in kernels {
         let wgsl = kernel.wgsl();
         // Several variants may share the text of a kernel.
         if seen.insert(wgsl.clone()) {
+            if let Some(folder) = std::env::var_os("INPAGE_WRITE_KERNELS") {
+                let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&wgsl);
+                let file = format!("{}-{hash:016x}.wgsl", kernel.name());
+                fs::write(Path::new(&folder).join(file), &wgsl).expect("a folder of kernels");
+            }
             assert_valid_for_naga(kernel.name(), &wgsl);
             assert_valid_for_tint(kernel.name(), &wgsl);
         }
@@ -74,7 +83,7 @@ fn assert_valid_for_tint(name: &str, wgsl: &str) {
     };
     let file = format!("inpage-{}-{name}.wgsl", std::process::id());
     let file = std::env::temp_dir().join(file);
-    std::fs::write(&file, format!("{directive}{wgsl}")).expect("a shader file");
+    fs::write(&file, format!("{directive}{wgsl}")).expect("a shader file");
     let output = Command::new("tint")
         .args(["--format", "wgsl", "-o", "/dev/null"])
         .arg(&file)
@@ -83,5 +92,5 @@ fn assert_valid_for_tint(name: &str, wgsl: &str) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     // The file of a failing kernel is kept.
     assert!(output.status.success(), "{name}: {stderr}\n{wgsl}");
-    std::fs::remove_file(&file).expect("the file just written");
+    fs::remove_file(&file).expect("the file just written");
 }

@@ -1,6 +1,6 @@
 //! A model's description and its bytes, independent of the container of its files.
 
-use super::{LoadOptions, config::llama_like::TOKEN_COUNT, hugging_face};
+use super::{config::llama_like::TOKEN_COUNT, hugging_face, load_options::LoadOptions};
 use crate::{
     Result,
     weights::{ByteSource, ConvertedSource, Gguf, JoinedSource, ModelFiles, gguf::split},

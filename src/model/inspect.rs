@@ -6,14 +6,18 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    LoadOptions, ModelConfig, architectures,
-    config::{FeedForwardKind, LayerRope, Positions, Rope, Scaling},
+    architectures,
+    config::{FeedForwardKind, LayerRope, ModelConfig, Positions, Rope, Scaling},
     kv_reservation::KvReservation,
     load::DeviceBytes,
+    load_options::LoadOptions,
     steps::scratch::scratch_bytes,
 };
 use crate::{
-    ops::{kv_memory::KvFormat, step::PAGE_TOKENS},
+    ops::{
+        kv_memory::{KvFormat, kv_format_name},
+        step::PAGE_TOKENS,
+    },
     weights::Gguf,
 };
 
@@ -140,6 +144,8 @@ pub struct MemoryReport {
     /// Longest sequence that memory is reserved for, in tokens: never more than the model's own context.
     pub context_tokens: usize,
     /// Format of the KV cache.
+    #[serde(with = "kv_format_name")]
+    #[cfg_attr(test, ts(as = "crate::ops::kv_memory::typescript::KvFormat"))]
     pub kv_format: KvFormat,
     /// Tokens of KV cache that all sequences share.
     pub kv_pool_tokens: usize,

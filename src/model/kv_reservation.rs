@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 
-use super::{LoadOptions, ModelConfig};
+use super::{config::ModelConfig, load_options::LoadOptions};
 use crate::{
     Error, Result,
     ops::{

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-use super::{Quantize, architectures};
+use super::{architectures, hugging_face::Quantize};
 use crate::{
-    ops::kv_memory::KvFormat,
+    ops::kv_memory::{KvFormat, kv_format_name},
     tensor_types::TensorType,
     tuner::{Needs, Precision},
     weights::{Gguf, TensorInfo},
@@ -21,7 +21,11 @@ pub struct LoadOptions {
     pub context_tokens: Option<usize>,
     /// Format of the KV cache: `f32` is exact, `f16` (the default) takes half the memory, `q8_0` little
     /// more than a quarter and needs heads of a multiple of 32 elements.
-    #[cfg_attr(test, ts(optional, as = "Option<_>"))]
+    #[serde(with = "kv_format_name")]
+    #[cfg_attr(
+        test,
+        ts(optional, as = "Option<crate::ops::kv_memory::typescript::KvFormat>")
+    )]
     pub kv_format: KvFormat,
     /// Tensor type that the matrices of a Hugging Face folder are converted to while they are loaded;
     /// those of GGUF files are not converted. `q8_0` (the default) takes about half of 16-bit floats

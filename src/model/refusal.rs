@@ -1,10 +1,10 @@
 //! Why a model is not loaded, judging by its header: the plan of the load, and the memory budget of the
 //! options.
 
-use super::inspect::{MemoryReport, for_sequences, inspect};
 use super::{
-    LoadOptions,
+    inspect::{MemoryReport, for_sequences, inspect},
     load::{TowerPlan, plan},
+    load_options::LoadOptions,
 };
 use crate::{Error, Result, ops::kv_memory::KvFormat, ops::step::PAGE_TOKENS, weights::Gguf};
 

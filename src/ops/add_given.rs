@@ -4,7 +4,7 @@
 use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{
-        Dispatch, TensorMetadata,
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::{Int, Tensor},
@@ -17,13 +17,17 @@ use super::{
 };
 use crate::kernel::{Kernel, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) x: FloatTensor<B>,
+    pub(super) ids: IntTensor<B>,
+    pub(super) given: IntTensor<B>,
+    pub(super) rows: GivenRows,
+}
+
 op! {
-    fn add_given(
-        x: FloatTensor<Self>,
-        ids: IntTensor<Self>,
-        given: IntTensor<Self>,
-        rows: GivenRows,
-    ) -> FloatTensor<Self>
+    fn add_given(Arguments) -> FloatTensor<Self>
 }
 
 const WORKGROUP: usize = 64;
@@ -40,12 +44,12 @@ pub struct GivenRows {
 /// `x` `[tokens, cols]`, plus the rows of `given` `[rows, cols]`, which holds floats as words, for those of `ids`
 /// `[tokens]` that are beyond the embedding table.
 pub fn add_given(x: Tensor<2>, ids: Tensor<1, Int>, given: &InPlace, rows: GivenRows) -> Tensor<2> {
-    Tensor::from_dispatch(Dispatch::add_given(
-        x.into_dispatch(),
-        ids.into_dispatch(),
-        given.get().into_dispatch(),
+    Tensor::from_dispatch(Dispatch::add_given(Arguments {
+        x: x.into_dispatch(),
+        ids: ids.into_dispatch(),
+        given: given.get().into_dispatch(),
         rows,
-    ))
+    }))
 }
 
 /// The composed kernel, for `given_rows` given rows of `cols` columns.
@@ -63,37 +67,28 @@ pub fn kernel(cols: usize, given_rows: usize, rows: GivenRows) -> Kernel {
         .module(wgsl!("add_given"))
 }
 
-pub(super) fn launch(
-    x: CubeTensor,
-    ids: CubeTensor,
-    given: CubeTensor,
-    rows: GivenRows,
-) -> CubeTensor {
-    let [tokens, cols] = x.shape().dims();
-    let out = output(&x, [tokens, cols]);
-    let given_rows = given.shape().num_elements() / cols;
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let [tokens, cols] = args.x.shape().dims();
+    let out = output(&args.x, [tokens, cols]);
+    let given_rows = args.given.shape().num_elements() / cols;
     let workgroups = (cols / 4).div_ceil(WORKGROUP) as u32;
     let grid = [workgroups, tokens as u32, 1];
-    kernel(cols, given_rows, rows).launch(&[&x, &ids, &given, &out], grid);
+    kernel(cols, given_rows, args.rows).launch(&[&args.x, &args.ids, &args.given, &out], grid);
     out
 }
 
 /// Also the function of the CPU device.
-pub(super) fn twin(
-    x: FlexTensor,
-    ids: FlexTensor,
-    given: FlexTensor,
-    rows: GivenRows,
-) -> FlexTensor {
-    let [tokens, cols] = x.shape().dims();
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let Arguments { ids, given, .. } = args;
+    let [tokens, cols] = args.x.shape().dims();
     let given = given.storage::<u32>();
-    let mut out = x.storage::<f32>().to_vec();
+    let mut out = args.x.storage::<f32>().to_vec();
     let ids = ids.storage::<u32>();
     for (&id, out) in ids.iter().zip(out.chunks_exact_mut(cols)) {
-        let Some(index) = (id as usize).checked_sub(rows.table_rows) else {
+        let Some(index) = (id as usize).checked_sub(args.rows.table_rows) else {
             continue;
         };
-        let index = (rows.first + index).min(given.len() / cols - 1);
+        let index = (args.rows.first + index).min(given.len() / cols - 1);
         let row = &given[index * cols..(index + 1) * cols];
         out.iter_mut()
             .zip(row)

@@ -3,7 +3,7 @@
 use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{
-        Cube, Dispatch, Flex, TensorMetadata,
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::Tensor,
@@ -17,13 +17,18 @@ use super::{
 };
 use crate::kernel::{Kernel, grid, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) x: FloatTensor<B>,
+    #[extension_type]
+    pub(super) table: MatrixTensors<B>,
+    pub(super) step: IntTensor<B>,
+}
+
 op! {
-    cpu if (table.is_panels());
-    fn add_positions(
-        x: FloatTensor<Self>,
-        #[extension_type] table: MatrixTensors<Self>,
-        step: IntTensor<Self>,
-    ) -> FloatTensor<Self>
+    cpu if (|it| it.table.is_panels());
+    fn add_positions(Arguments) -> FloatTensor<Self>
 }
 
 const WORKGROUP: usize = 64;
@@ -31,11 +36,11 @@ const WORKGROUP: usize = 64;
 /// Adds to `x` `[tokens, cols]` the rows of `table` `[positions, cols]` for the step's tokens. Padding
 /// rows are undefined.
 pub fn add_positions(x: Tensor<2>, table: &Matrix, step: &Step) -> Tensor<2> {
-    Tensor::from_dispatch(Dispatch::add_positions(
-        x.into_dispatch(),
-        table.to_dispatch(),
-        step.words().into_dispatch(),
-    ))
+    Tensor::from_dispatch(Dispatch::add_positions(Arguments {
+        x: x.into_dispatch(),
+        table: table.to_dispatch(),
+        step: step.words().into_dispatch(),
+    }))
 }
 
 /// The composed kernel.
@@ -55,23 +60,26 @@ pub fn kernel(table: MatrixShape) -> Kernel {
         .module(wgsl!("add_positions"))
 }
 
-pub(super) fn launch(x: CubeTensor, table: MatrixTensors<Cube>, step: CubeTensor) -> CubeTensor {
-    let [tokens, cols] = x.shape().dims();
-    let shape = table.shape;
-    let out = output(&x, [tokens, cols]);
-    let mut buffers = vec![&x, &out, &step];
-    buffers.extend(table.buffers());
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let [tokens, cols] = args.x.shape().dims();
+    let shape = args.table.shape;
+    let out = output(&args.x, [tokens, cols]);
+    let mut buffers = vec![&args.x, &out, &args.step];
+    buffers.extend(args.table.buffers());
     let workgroups = (tokens * shape.row_blocks()).div_ceil(WORKGROUP);
     kernel(shape).launch(&buffers, grid(workgroups));
     out
 }
 
-pub(super) fn twin(x: FlexTensor, table: MatrixTensors<Flex>, step: FlexTensor) -> FlexTensor {
-    let [tokens, cols] = x.shape().dims();
-    let shape = table.shape;
-    let (quants, scales) = (table.quants.storage::<u32>(), table.scales.storage::<u32>());
-    let words = step.storage::<u32>();
-    let mut out = x.storage::<f32>().to_vec();
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let [tokens, cols] = args.x.shape().dims();
+    let shape = args.table.shape;
+    let (quants, scales) = (
+        args.table.quants.storage::<u32>(),
+        args.table.scales.storage::<u32>(),
+    );
+    let words = args.step.storage::<u32>();
+    let mut out = args.x.storage::<f32>().to_vec();
     for (token, out) in out.chunks_exact_mut(cols).enumerate() {
         if token >= words[step::TOKENS] as usize {
             break;
@@ -84,17 +92,17 @@ pub(super) fn twin(x: FlexTensor, table: MatrixTensors<Flex>, step: FlexTensor) 
     twin_output(out, [tokens, cols])
 }
 
-fn cpu(x: FlexTensor, table: MatrixTensors<Flex>, step: FlexTensor) -> FlexTensor {
-    let [tokens, cols] = x.shape().dims();
-    let words = step.storage::<u32>();
-    let mut out = x.storage::<f32>().to_vec();
+fn cpu(args: Arguments<Flex>) -> FlexTensor {
+    let [tokens, cols] = args.x.shape().dims();
+    let words = args.step.storage::<u32>();
+    let mut out = args.x.storage::<f32>().to_vec();
     let mut row = vec![0.0; cols];
     let rows = out
         .chunks_exact_mut(cols)
         .take(words[step::TOKENS] as usize);
     for (token, out) in rows.enumerate() {
-        let position = step::row_position(words, token).min(table.shape.rows - 1);
-        table.row(position, &mut row);
+        let position = step::row_position(words, token).min(args.table.shape.rows - 1);
+        args.table.row(position, &mut row);
         out.iter_mut().zip(&row).for_each(|(out, v)| *out += v);
     }
     twin_output(out, [tokens, cols])

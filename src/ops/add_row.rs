@@ -2,7 +2,7 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata, tensor::FloatTensor},
+    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::FloatTensor},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
@@ -10,8 +10,15 @@ use burn_wgpu::CubeTensor;
 use super::op::{op, output, twin_output};
 use crate::kernel::{Kernel, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) x: FloatTensor<B>,
+    pub(super) row: FloatTensor<B>,
+}
+
 op! {
-    fn add_row(x: FloatTensor<Self>, row: FloatTensor<Self>) -> FloatTensor<Self>
+    fn add_row(Arguments) -> FloatTensor<Self>
 }
 
 const WORKGROUP: usize = 64;
@@ -19,7 +26,10 @@ const WORKGROUP: usize = 64;
 /// `x` `[tokens, cols]` plus `row` `[cols]` in each row.
 pub fn add_row(x: Tensor<2>, row: Tensor<1>) -> Tensor<2> {
     assert_eq!(x.dims()[1], row.dims()[0], "rows of another length");
-    Tensor::from_dispatch(Dispatch::add_row(x.into_dispatch(), row.into_dispatch()))
+    Tensor::from_dispatch(Dispatch::add_row(Arguments {
+        x: x.into_dispatch(),
+        row: row.into_dispatch(),
+    }))
 }
 
 /// The composed kernel.
@@ -33,17 +43,18 @@ pub fn kernel(cols: usize) -> Kernel {
         .module(wgsl!("add_row"))
 }
 
-pub(super) fn launch(x: CubeTensor, row: CubeTensor) -> CubeTensor {
-    let [tokens, cols] = x.shape().dims();
-    let out = output(&x, [tokens, cols]);
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let [tokens, cols] = args.x.shape().dims();
+    let out = output(&args.x, [tokens, cols]);
     // One row of the grid per token keeps both numbers small.
     let lanes = cols / 4;
     let grid = [lanes.div_ceil(WORKGROUP) as u32, tokens as u32, 1];
-    kernel(cols).launch(&[&x, &row, &out], grid);
+    kernel(cols).launch(&[&args.x, &args.row, &out], grid);
     out
 }
 
-pub(super) fn twin(x: FlexTensor, row: FlexTensor) -> FlexTensor {
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let Arguments { x, row } = args;
     let [tokens, cols] = x.shape().dims();
     let row = row.storage::<f32>();
     let rows = x.storage::<f32>().chunks_exact(cols);

@@ -4,7 +4,7 @@
 use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{
-        Dispatch, TensorMetadata,
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::Tensor,
@@ -19,15 +19,19 @@ use super::{
 };
 use crate::kernel::{Kernel, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) logits: FloatTensor<B>,
+    pub(super) ids: IntTensor<B>,
+    pub(super) step: IntTensor<B>,
+    pub(super) chosen: IntTensor<B>,
+    pub(super) variant: Variant,
+}
+
 op! {
-    cpu if (variant.cpu);
-    fn argmax(
-        logits: FloatTensor<Self>,
-        ids: IntTensor<Self>,
-        step: IntTensor<Self>,
-        chosen: IntTensor<Self>,
-        variant: Variant,
-    ) -> (IntTensor<Self>, IntTensor<Self>, IntTensor<Self>)
+    cpu if (|it| it.variant.cpu);
+    fn argmax(Arguments) -> (IntTensor<Self>, IntTensor<Self>, IntTensor<Self>)
 }
 
 const WORKGROUP: usize = 256;
@@ -44,13 +48,13 @@ pub fn argmax(
     chosen: &mut InPlace,
     variant: Variant,
 ) {
-    let (new_ids, new_step, new_chosen) = Dispatch::argmax(
-        logits.into_dispatch(),
-        ids.take().into_dispatch(),
-        step.take().into_dispatch(),
-        chosen.take().into_dispatch(),
+    let (new_ids, new_step, new_chosen) = Dispatch::argmax(Arguments {
+        logits: logits.into_dispatch(),
+        ids: ids.take().into_dispatch(),
+        step: step.take().into_dispatch(),
+        chosen: chosen.take().into_dispatch(),
         variant,
-    );
+    });
     ids.put(Tensor::from_dispatch(new_ids));
     step.put(Tensor::from_dispatch(new_step));
     chosen.put(Tensor::from_dispatch(new_chosen));
@@ -70,38 +74,27 @@ pub fn kernel(vocab: usize, chosen: usize) -> Kernel {
     step::layout(kernel).module(wgsl!("argmax"))
 }
 
-pub(super) fn launch(
-    logits: CubeTensor,
-    ids: CubeTensor,
-    step: CubeTensor,
-    chosen: CubeTensor,
-    _variant: Variant,
-) -> (CubeTensor, CubeTensor, CubeTensor) {
-    let [_, vocab] = logits.shape().dims();
-    kernel(vocab, chosen.shape().num_elements())
-        .launch(&[&logits, &ids, &step, &chosen], [1, 1, 1]);
-    (ids, step, chosen)
+pub(super) fn launch(args: Arguments<Cube>) -> (CubeTensor, CubeTensor, CubeTensor) {
+    let [_, vocab] = args.logits.shape().dims();
+    kernel(vocab, args.chosen.shape().num_elements()).launch(
+        &[&args.logits, &args.ids, &args.step, &args.chosen],
+        [1, 1, 1],
+    );
+    (args.ids, args.step, args.chosen)
 }
 
-pub(super) fn twin(
-    logits: FlexTensor,
-    ids: FlexTensor,
-    step: FlexTensor,
-    chosen: FlexTensor,
-    _variant: Variant,
-) -> (FlexTensor, FlexTensor, FlexTensor) {
-    choose(largest(logits.storage()), ids, step, chosen)
+pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor, FlexTensor) {
+    choose(
+        largest(args.logits.storage()),
+        args.ids,
+        args.step,
+        args.chosen,
+    )
 }
 
-fn cpu(
-    logits: FlexTensor,
-    ids: FlexTensor,
-    step: FlexTensor,
-    chosen: FlexTensor,
-    _variant: Variant,
-) -> (FlexTensor, FlexTensor, FlexTensor) {
-    let largest = inpage_cpu::lanes::argmax::argmax(logits.storage());
-    choose(largest, ids, step, chosen)
+fn cpu(args: Arguments<Flex>) -> (FlexTensor, FlexTensor, FlexTensor) {
+    let largest = inpage_cpu::lanes::argmax::argmax(args.logits.storage());
+    choose(largest, args.ids, args.step, args.chosen)
 }
 
 /// Prepares the next step with the chosen token.

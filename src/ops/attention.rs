@@ -1,17 +1,22 @@
 //! Causal grouped-query attention over the paged KV cache, for decode and prefill
 //! (Vaswani et al. 2017; Ainslie et al. 2023, <https://arxiv.org/abs/2305.13245>).
 
+use std::ops::Range;
+
 use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{
-        Dispatch, TensorMetadata,
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 pub use inpage_cpu::lanes::attention::AttentionShape;
-use inpage_cpu::{lanes::attention::attention_with, team};
+use inpage_cpu::{
+    lanes::{attention::attention_with, kv::Row},
+    team,
+};
 
 use super::{
     kv_memory::{KvFormat, KvMemory},
@@ -22,16 +27,20 @@ use super::{
 };
 use crate::kernel::{Kernel, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) q: FloatTensor<B>,
+    pub(super) kv: IntTensor<B>,
+    pub(super) step: IntTensor<B>,
+    pub(super) shape: AttentionShape,
+    pub(super) format: KvFormat,
+    pub(super) variant: Variant,
+}
+
 op! {
-    cpu if (variant.cpu);
-    fn attention(
-        q: FloatTensor<Self>,
-        kv: IntTensor<Self>,
-        step: IntTensor<Self>,
-        shape: AttentionShape,
-        format: KvFormat,
-        variant: Variant,
-    ) -> FloatTensor<Self>
+    cpu if (|it| it.variant.cpu);
+    fn attention(Arguments) -> FloatTensor<Self>
 }
 
 const WORKGROUP: usize = 64;
@@ -47,14 +56,14 @@ pub fn attention(
     shape: AttentionShape,
     variant: Variant,
 ) -> Tensor<2> {
-    Tensor::from_dispatch(Dispatch::attention(
-        q.into_dispatch(),
-        kv.words().into_dispatch(),
-        step.words().into_dispatch(),
+    Tensor::from_dispatch(Dispatch::attention(Arguments {
+        q: q.into_dispatch(),
+        kv: kv.words().into_dispatch(),
+        step: step.words().into_dispatch(),
         shape,
-        kv.format(),
+        format: kv.format(),
         variant,
-    ))
+    }))
 }
 
 /// Tokens that share a load of K and V: more than one only if all tokens are of one sequence.
@@ -103,57 +112,50 @@ pub(super) fn sight(kernel: Kernel, shape: AttentionShape) -> Kernel {
         .constant_f32("SOFT_CAP", shape.soft_cap.unwrap_or(0.0))
 }
 
-pub(super) fn launch(
-    q: CubeTensor,
-    kv: CubeTensor,
-    step: CubeTensor,
-    shape: AttentionShape,
-    format: KvFormat,
-    variant: Variant,
-) -> CubeTensor {
-    let [tokens, dim] = q.shape().dims();
-    let out = output(&q, [tokens, dim]);
-    let groups = tokens.div_ceil(group_tokens(tokens, variant));
-    let grid = [shape.heads as u32, groups as u32, 1];
-    kernel(shape, tokens, format, variant).launch(&[&q, &kv, &out, &step], grid);
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let [tokens, dim] = args.q.shape().dims();
+    let out = output(&args.q, [tokens, dim]);
+    let groups = tokens.div_ceil(group_tokens(tokens, args.variant));
+    let grid = [args.shape.heads as u32, groups as u32, 1];
+    kernel(args.shape, tokens, args.format, args.variant)
+        .launch(&[&args.q, &args.kv, &out, &args.step], grid);
     out
 }
 
-pub(super) fn twin(
-    q: FlexTensor,
-    kv: FlexTensor,
-    step: FlexTensor,
-    shape: AttentionShape,
-    format: KvFormat,
-    _variant: Variant,
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let shape = args.shape;
+    attended(args, |words, row| {
+        shape.window_begin(step::row_position(words, row))..step::row_end(words, row)
+    })
+}
+
+/// The twin of an attention. `seen` gives the tokens that the query of a row of the step sees.
+pub(super) fn attended(
+    args: Arguments<Flex>,
+    seen: impl Fn(&[u32], usize) -> Range<usize>,
 ) -> FlexTensor {
-    let [tokens, dim] = q.shape().dims();
-    let (q, memory, words) = (
-        q.storage::<f32>(),
-        kv.storage::<u32>(),
-        step.storage::<u32>(),
-    );
-    let kv_dim = shape.kv_dim();
+    let Arguments { shape, format, .. } = args;
+    let [tokens, dim] = args.q.shape().dims();
+    let (q, memory) = (args.q.storage::<f32>(), args.kv.storage::<u32>());
+    let words = args.step.storage::<u32>();
     let soft_capped = |score: f32| match shape.soft_cap {
         Some(cap) => cap * (score / cap).tanh(),
         None => score,
     };
     let mut out = vec![0.0; tokens * dim];
+    let mut vector = vec![0.0; shape.head_dim];
     for token in 0..(words[step::TOKENS] as usize).min(tokens) {
-        let position = step::row_position(words, token);
         let table = step::row_table(words, token);
         for head in 0..shape.heads {
             let at = token * dim + head * shape.head_dim;
             let query = &q[at..at + shape.head_dim];
             let kv_at = head / (shape.heads / shape.kv_heads) * shape.head_dim;
-            let mut vector = vec![0.0; shape.head_dim];
-            let load = |past: usize, value: usize, vector: &mut [f32]| {
-                let at = step::kv_row(words, table, past, value, kv_dim) + kv_at;
+            let load = |other: usize, value: usize, vector: &mut [f32]| {
+                let at = step::kv_row(words, table, other, value, shape.kv_dim()) + kv_at;
                 format.load(memory, at, vector);
             };
-            let seen = shape.window_begin(position)..step::row_end(words, token);
-            let scores = seen.clone().map(|past| {
-                load(past, 0, &mut vector);
+            let scores = seen(words, token).map(|other| {
+                load(other, 0, &mut vector);
                 let products = query.iter().zip(&vector).map(|(a, b)| a * b);
                 soft_capped(products.sum())
             });
@@ -161,8 +163,8 @@ pub(super) fn twin(
             let peak = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             let weights: Vec<f32> = scores.iter().map(|score| (score - peak).exp()).collect();
             let total: f32 = weights.iter().sum();
-            for (past, weight) in seen.zip(&weights) {
-                load(past, 1, &mut vector);
+            for (other, weight) in seen(words, token).zip(&weights) {
+                load(other, 1, &mut vector);
                 for (o, v) in out[at..at + shape.head_dim].iter_mut().zip(&vector) {
                     *o += weight / total * v;
                 }
@@ -172,29 +174,30 @@ pub(super) fn twin(
     twin_output(out, [tokens, dim])
 }
 
-fn cpu(
-    q: FlexTensor,
-    kv: FlexTensor,
-    step: FlexTensor,
-    shape: AttentionShape,
-    format: KvFormat,
-    _variant: Variant,
+fn cpu(args: Arguments<Flex>) -> FlexTensor {
+    attended_on_cpu(args, |words, token, row| {
+        row.seeing(step::row_end(words, token))
+    })
+}
+
+/// An attention on the CPU device. `sight` changes a row of the step, which is causal, to what its query sees.
+pub(super) fn attended_on_cpu(
+    args: Arguments<Flex>,
+    sight: impl for<'a> Fn(&[u32], usize, Row<'a>) -> Row<'a>,
 ) -> FlexTensor {
-    let [tokens, dim] = q.shape().dims();
-    let words = step.storage();
-    let mut rows = step::cpu_rows(words, tokens);
-    for (token, row) in rows.iter_mut().enumerate() {
-        *row = row.seeing(step::row_end(words, token));
-    }
+    let [tokens, dim] = args.q.shape().dims();
+    let words = args.step.storage();
+    let rows = step::cpu_rows(words, tokens).into_iter().enumerate();
+    let rows: Vec<Row> = rows.map(|(token, row)| sight(words, token, row)).collect();
     let mut out = vec![0.0; tokens * dim];
-    let (q, memory) = (q.storage(), kv.storage());
+    let (q, kv) = (args.q.storage(), args.kv.storage());
     attention_with(
         team::current(),
         q,
-        memory,
+        kv,
         &rows,
-        shape,
-        format.on_cpu(),
+        args.shape,
+        args.format,
         &mut out,
     );
     twin_output(out, [tokens, dim])

@@ -5,7 +5,7 @@
 use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{
-        Cube, Dispatch, Flex, TensorMetadata,
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::{Int, Tensor},
@@ -23,16 +23,21 @@ use super::{
 };
 use crate::kernel::{Kernel, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    #[extension_type]
+    pub(super) heads: UnrotatedHeads<B>,
+    pub(super) kv: IntTensor<B>,
+    pub(super) step: IntTensor<B>,
+    pub(super) rope: RopeShape,
+    pub(super) shape: AttentionShape,
+    pub(super) format: KvFormat,
+    pub(super) context_tokens: usize,
+}
+
 op! {
-    fn attention_split(
-        #[extension_type] heads: UnrotatedHeads<Self>,
-        kv: IntTensor<Self>,
-        step: IntTensor<Self>,
-        rope: RopeShape,
-        shape: AttentionShape,
-        format: KvFormat,
-        context_tokens: usize,
-    ) -> (FloatTensor<Self>, IntTensor<Self>)
+    fn attention_split(Arguments) -> (FloatTensor<Self>, IntTensor<Self>)
 }
 
 /// Tokens that a workgroup attends to at a time; also its lanes.
@@ -71,15 +76,15 @@ pub fn attention_split(
         "too many tokens for split attention"
     );
     let (format, context_tokens) = (kv.format(), kv.context_tokens());
-    let (out, memory) = Dispatch::attention_split(
-        UnrotatedHeads::new(qkv, norm, turns),
-        kv.take().into_dispatch(),
-        step.words().into_dispatch(),
+    let (out, memory) = Dispatch::attention_split(Arguments {
+        heads: UnrotatedHeads::new(qkv, norm, turns),
+        kv: kv.take().into_dispatch(),
+        step: step.words().into_dispatch(),
         rope,
         shape,
         format,
         context_tokens,
-    );
+    });
     kv.put(Tensor::from_dispatch(memory));
     Tensor::from_dispatch(out)
 }
@@ -151,42 +156,46 @@ pub fn kernels(
     [split, merge]
 }
 
-pub(super) fn launch(
-    heads: UnrotatedHeads<Cube>,
-    kv: CubeTensor,
-    step: CubeTensor,
-    rope: RopeShape,
-    shape: AttentionShape,
-    format: KvFormat,
-    context_tokens: usize,
-) -> (CubeTensor, CubeTensor) {
-    let [tokens, _] = heads.q.shape().dims();
-    let [split, merge] = kernels(rope, shape, heads.norm.eps(), format, context_tokens);
-    let partial_elements = partial_elements(shape, context_tokens);
-    let partials = output(&heads.q, [tokens, partial_elements]);
-    let mut buffers = vec![&partials, &kv, &step];
-    buffers.extend(heads.buffers());
-    let groups = shape.heads / group(shape);
-    let grid = [groups, splits(shape, context_tokens), tokens].map(|n| n as u32);
+pub(super) fn launch(args: Arguments<Cube>) -> (CubeTensor, CubeTensor) {
+    let [tokens, _] = args.heads.q.shape().dims();
+    let [split, merge] = kernels(
+        args.rope,
+        args.shape,
+        args.heads.norm.eps(),
+        args.format,
+        args.context_tokens,
+    );
+    let partial_elements = partial_elements(args.shape, args.context_tokens);
+    let partials = output(&args.heads.q, [tokens, partial_elements]);
+    let mut buffers = vec![&partials, &args.kv, &args.step];
+    buffers.extend(args.heads.buffers());
+    let groups = args.shape.heads / group(args.shape);
+    let grid = [groups, splits(args.shape, args.context_tokens), tokens].map(|n| n as u32);
     split.launch(&buffers, grid);
-    let out = output(&heads.q, [tokens, shape.q_dim()]);
-    let workgroups = (shape.q_dim() / 4).div_ceil(WORKGROUP);
+    let out = output(&args.heads.q, [tokens, args.shape.q_dim()]);
+    let workgroups = (args.shape.q_dim() / 4).div_ceil(WORKGROUP);
     let grid = [workgroups as u32, tokens as u32, 1];
-    merge.launch(&[&partials, &out, &step], grid);
-    (out, kv)
+    merge.launch(&[&partials, &out, &args.step], grid);
+    (out, args.kv)
 }
 
-pub(super) fn twin(
-    heads: UnrotatedHeads<Flex>,
-    kv: FlexTensor,
-    step: FlexTensor,
-    rope: RopeShape,
-    shape: AttentionShape,
-    format: KvFormat,
-    _context_tokens: usize,
-) -> (FlexTensor, FlexTensor) {
-    let (q, kv) = rope_kv::twin(heads, kv, step.clone(), rope, format, Variant::PORTABLE);
-    let out = attention::twin(q, kv.clone(), step, shape, format, Variant::PORTABLE);
+pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
+    let (q, kv) = rope_kv::twin(rope_kv::Arguments {
+        heads: args.heads,
+        kv: args.kv,
+        step: args.step.clone(),
+        shape: args.rope,
+        format: args.format,
+        variant: Variant::PORTABLE,
+    });
+    let out = attention::twin(attention::Arguments {
+        q,
+        kv: kv.clone(),
+        step: args.step,
+        shape: args.shape,
+        format: args.format,
+        variant: Variant::PORTABLE,
+    });
     (out, kv)
 }
 

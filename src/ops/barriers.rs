@@ -2,7 +2,7 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata, tensor::IntTensor},
+    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::IntTensor},
     tensor::{Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
@@ -10,15 +10,25 @@ use burn_wgpu::CubeTensor;
 use super::op::op;
 use crate::kernel::{Kernel, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) out: IntTensor<B>,
+    pub(super) count: usize,
+}
+
 op! {
-    fn barriers(out: IntTensor<Self>, count: usize) -> IntTensor<Self>
+    fn barriers(Arguments) -> IntTensor<Self>
 }
 
 const WORKGROUP: usize = 64;
 
 /// Overwrites `out` `[workgroups]` with `count`: every workgroup passes as many barriers.
 pub fn barriers(out: Tensor<1, Int>, count: usize) -> Tensor<1, Int> {
-    Tensor::from_dispatch(Dispatch::barriers(out.into_dispatch(), count))
+    Tensor::from_dispatch(Dispatch::barriers(Arguments {
+        out: out.into_dispatch(),
+        count,
+    }))
 }
 
 /// The composed kernel.
@@ -30,14 +40,15 @@ pub fn kernel(count: usize) -> Kernel {
         .module(wgsl!("barriers"))
 }
 
-pub(super) fn launch(out: CubeTensor, count: usize) -> CubeTensor {
-    let workgroups = out.shape().num_elements() as u32;
-    kernel(count).launch(&[&out], [workgroups, 1, 1]);
-    out
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let workgroups = args.out.shape().num_elements() as u32;
+    kernel(args.count).launch(&[&args.out], [workgroups, 1, 1]);
+    args.out
 }
 
-pub(super) fn twin(mut out: FlexTensor, count: usize) -> FlexTensor {
-    out.storage_mut::<u32>().fill(count as u32);
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let Arguments { mut out, .. } = args;
+    out.storage_mut::<u32>().fill(args.count as u32);
     out
 }
 

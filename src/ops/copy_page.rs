@@ -2,7 +2,7 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, tensor::IntTensor},
+    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, tensor::IntTensor},
     tensor::{Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
@@ -10,8 +10,16 @@ use burn_wgpu::CubeTensor;
 use super::{kv_memory::KvMemory, op::op};
 use crate::kernel::{Kernel, grid, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) kv: IntTensor<B>,
+    pub(super) pages: IntTensor<B>,
+    pub(super) words: usize,
+}
+
 op! {
-    fn copy_page(kv: IntTensor<Self>, pages: IntTensor<Self>, words: usize) -> IntTensor<Self>
+    fn copy_page(Arguments) -> IntTensor<Self>
 }
 
 const WORKGROUP: usize = 64;
@@ -19,7 +27,11 @@ const WORKGROUP: usize = 64;
 /// Copies the page `pages[0]` of a layer to `pages[1]` in place.
 pub fn copy_page(kv: &mut KvMemory, pages: Tensor<1, Int>) {
     let page_words = kv.page_words();
-    let copied = Dispatch::copy_page(kv.take().into_dispatch(), pages.into_dispatch(), page_words);
+    let copied = Dispatch::copy_page(Arguments {
+        kv: kv.take().into_dispatch(),
+        pages: pages.into_dispatch(),
+        words: page_words,
+    });
     kv.put(Tensor::from_dispatch(copied));
 }
 
@@ -33,15 +45,17 @@ pub fn kernel(words: usize) -> Kernel {
         .module(wgsl!("copy_page"))
 }
 
-pub(super) fn launch(kv: CubeTensor, pages: CubeTensor, words: usize) -> CubeTensor {
-    let workgroups = (words / 4).div_ceil(WORKGROUP);
-    kernel(words).launch(&[&pages, &kv], grid(workgroups));
-    kv
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let workgroups = (args.words / 4).div_ceil(WORKGROUP);
+    kernel(args.words).launch(&[&args.pages, &args.kv], grid(workgroups));
+    args.kv
 }
 
-pub(super) fn twin(mut kv: FlexTensor, pages: FlexTensor, words: usize) -> FlexTensor {
-    let [from, to] = [0, 1].map(|i| pages.storage::<u32>()[i] as usize * words);
-    kv.storage_mut::<u32>().copy_within(from..from + words, to);
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let Arguments { mut kv, .. } = args;
+    let [from, to] = [0, 1].map(|i| args.pages.storage::<u32>()[i] as usize * args.words);
+    kv.storage_mut::<u32>()
+        .copy_within(from..from + args.words, to);
     kv
 }
 

@@ -7,8 +7,8 @@ use std::ops::Range;
 use burn::backend::Flex;
 use inpage_cpu::{
     activations::Activations,
-    format::PANEL_ROWS,
     product::{self, multiply, threads},
+    tensor_types::PANEL_ROWS,
 };
 
 use super::matrix::{Layout, MatrixTensors};
@@ -40,7 +40,7 @@ impl MatrixTensors<Flex> {
         // The output matrix of a tied model may have fewer rows than the table whose data it shares.
         let words = &self.quants.storage::<u32>()[..self.shape.panel_words()];
         product::Matrix {
-            format: self.shape.ty.panel_format(),
+            ty: self.shape.ty,
             rows: self.shape.rows,
             cols: self.shape.cols,
             panels: bytemuck::cast_slice(words),
@@ -50,9 +50,9 @@ impl MatrixTensors<Flex> {
     /// The exact values of a row.
     pub(super) fn row(&self, row: usize, out: &mut [f32]) {
         let matrix = self.panels();
-        let panel_bytes = matrix.format.panel_bytes(matrix.cols);
+        let panel_bytes = matrix.ty.panel_bytes(matrix.cols);
         let panel = &matrix.panels[row / PANEL_ROWS * panel_bytes..][..panel_bytes];
-        matrix.format.unpack_row(panel, row % PANEL_ROWS, out);
+        matrix.ty.unpack_row(panel, row % PANEL_ROWS, out);
     }
 }
 
@@ -65,7 +65,7 @@ pub(super) fn products(x: &[f32], weights: &MatrixTensors<Flex>, rows: Range<usi
         return out;
     }
     ACTIVATIONS.with_borrow_mut(|activations| {
-        activations.set(x, matrix.cols, matrix.format);
+        activations.set(x, matrix.cols, matrix.ty);
         let panels = rows.end.div_ceil(PANEL_ROWS) - rows.start / PANEL_ROWS;
         let parts = parts(tokens * rows.len() * matrix.cols, threads()).min(panels);
         multiply(matrix, rows, activations, parts, &mut out);

@@ -3,7 +3,7 @@
 use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{
-        Cube, Dispatch, Flex, TensorMetadata,
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::{Int, Tensor},
@@ -17,24 +17,29 @@ use super::{
 use crate::kernel::{Kernel, grid, wgsl};
 use crate::tensor_types::BLOCK_COLS;
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) ids: IntTensor<B>,
+    #[extension_type]
+    pub(super) table: MatrixTensors<B>,
+    pub(super) scale: f32,
+}
+
 op! {
-    cpu if (table.is_panels());
-    fn embedding(
-        ids: IntTensor<Self>,
-        #[extension_type] table: MatrixTensors<Self>,
-        scale: f32,
-    ) -> FloatTensor<Self>
+    cpu if (|it| it.table.is_panels());
+    fn embedding(Arguments) -> FloatTensor<Self>
 }
 
 const WORKGROUP: usize = 64;
 
 /// The rows of `table` for `ids` `[tokens]`, times `scale`: `[tokens, cols]`.
 pub fn embedding(ids: Tensor<1, Int>, table: &Matrix, scale: f32) -> Tensor<2> {
-    Tensor::from_dispatch(Dispatch::embedding(
-        ids.into_dispatch(),
-        table.to_dispatch(),
+    Tensor::from_dispatch(Dispatch::embedding(Arguments {
+        ids: ids.into_dispatch(),
+        table: table.to_dispatch(),
         scale,
-    ))
+    }))
 }
 
 /// The composed kernel.
@@ -50,22 +55,25 @@ pub fn kernel(table: MatrixShape, scale: f32) -> Kernel {
         .module(wgsl!("embedding"))
 }
 
-pub(super) fn launch(ids: CubeTensor, table: MatrixTensors<Cube>, scale: f32) -> CubeTensor {
-    let tokens = ids.shape().num_elements();
-    let shape = table.shape;
-    let out = output(&ids, [tokens, shape.cols]);
-    let mut buffers = vec![&ids, &out];
-    buffers.extend(table.buffers());
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let tokens = args.ids.shape().num_elements();
+    let shape = args.table.shape;
+    let out = output(&args.ids, [tokens, shape.cols]);
+    let mut buffers = vec![&args.ids, &out];
+    buffers.extend(args.table.buffers());
     let workgroups = (tokens * shape.row_blocks()).div_ceil(WORKGROUP);
-    kernel(shape, scale).launch(&buffers, grid(workgroups));
+    kernel(shape, args.scale).launch(&buffers, grid(workgroups));
     out
 }
 
-pub(super) fn twin(ids: FlexTensor, table: MatrixTensors<Flex>, scale: f32) -> FlexTensor {
-    let shape = table.shape;
-    let (quants, scales) = (table.quants.storage::<u32>(), table.scales.storage::<u32>());
-    let mut out = Vec::with_capacity(ids.shape().num_elements() * shape.cols);
-    for &id in ids.storage::<u32>() {
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let shape = args.table.shape;
+    let (quants, scales) = (
+        args.table.quants.storage::<u32>(),
+        args.table.scales.storage::<u32>(),
+    );
+    let mut out = Vec::with_capacity(args.ids.shape().num_elements() * shape.cols);
+    for &id in args.ids.storage::<u32>() {
         let row = (id as usize).min(shape.rows - 1);
         let from = out.len();
         for block in 0..shape.row_blocks() {
@@ -78,18 +86,19 @@ pub(super) fn twin(ids: FlexTensor, table: MatrixTensors<Flex>, scale: f32) -> F
         debug_assert_eq!(out.len() - from, shape.row_blocks() * BLOCK_COLS);
         out.truncate(from + shape.cols);
     }
-    out.iter_mut().for_each(|value| *value *= scale);
-    let tokens = ids.shape().num_elements();
+    out.iter_mut().for_each(|value| *value *= args.scale);
+    let tokens = args.ids.shape().num_elements();
     twin_output(out, [tokens, shape.cols])
 }
 
-pub(super) fn cpu(ids: FlexTensor, table: MatrixTensors<Flex>, scale: f32) -> FlexTensor {
-    let (rows, cols) = (table.shape.rows, table.shape.cols);
+pub(super) fn cpu(args: Arguments<Flex>) -> FlexTensor {
+    let Arguments { ids, .. } = args;
+    let (rows, cols) = (args.table.shape.rows, args.table.shape.cols);
     let ids = ids.storage::<u32>();
     let mut out = vec![0.0; ids.len() * cols];
     for (&id, out) in ids.iter().zip(out.chunks_exact_mut(cols)) {
-        table.row((id as usize).min(rows - 1), out);
-        out.iter_mut().for_each(|value| *value *= scale);
+        args.table.row((id as usize).min(rows - 1), out);
+        out.iter_mut().for_each(|value| *value *= args.scale);
     }
     twin_output(out, [ids.len(), cols])
 }

@@ -4,7 +4,7 @@
 use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{
-        Cube, Dispatch, Flex, TensorMetadata,
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::{Int, Tensor},
@@ -19,13 +19,18 @@ use super::{
 };
 use crate::kernel::{Kernel, grid, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) ids: IntTensor<B>,
+    #[extension_type]
+    pub(super) table: MatrixTensors<B>,
+    pub(super) given: IntTensor<B>,
+    pub(super) scale: f32,
+}
+
 op! {
-    fn embedding_or_row(
-        ids: IntTensor<Self>,
-        #[extension_type] table: MatrixTensors<Self>,
-        given: IntTensor<Self>,
-        scale: f32,
-    ) -> FloatTensor<Self>
+    fn embedding_or_row(Arguments) -> FloatTensor<Self>
 }
 
 const WORKGROUP: usize = 64;
@@ -38,12 +43,12 @@ pub fn embedding_or_row(
     given: &InPlace,
     scale: f32,
 ) -> Tensor<2> {
-    Tensor::from_dispatch(Dispatch::embedding_or_row(
-        ids.into_dispatch(),
-        table.to_dispatch(),
-        given.get().into_dispatch(),
+    Tensor::from_dispatch(Dispatch::embedding_or_row(Arguments {
+        ids: ids.into_dispatch(),
+        table: table.to_dispatch(),
+        given: given.get().into_dispatch(),
         scale,
-    ))
+    }))
 }
 
 /// The composed kernel, for `given_rows` given rows.
@@ -61,34 +66,31 @@ pub fn kernel(table: MatrixShape, given_rows: usize, scale: f32) -> Kernel {
         .module(wgsl!("embedding_or_row"))
 }
 
-pub(super) fn launch(
-    ids: CubeTensor,
-    table: MatrixTensors<Cube>,
-    given: CubeTensor,
-    scale: f32,
-) -> CubeTensor {
-    let tokens = ids.shape().num_elements();
-    let shape = table.shape;
-    let out = output(&ids, [tokens, shape.cols]);
-    let mut buffers = vec![&ids, &given, &out];
-    buffers.extend(table.buffers());
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let tokens = args.ids.shape().num_elements();
+    let shape = args.table.shape;
+    let out = output(&args.ids, [tokens, shape.cols]);
+    let mut buffers = vec![&args.ids, &args.given, &out];
+    buffers.extend(args.table.buffers());
     let workgroups = (tokens * shape.row_blocks()).div_ceil(WORKGROUP);
-    let given_rows = given.shape().num_elements() / shape.cols;
-    kernel(shape, given_rows, scale).launch(&buffers, grid(workgroups));
+    let given_rows = args.given.shape().num_elements() / shape.cols;
+    kernel(shape, given_rows, args.scale).launch(&buffers, grid(workgroups));
     out
 }
 
 /// Also the function of the CPU device: a copy of rows.
-pub(super) fn twin(
-    ids: FlexTensor,
-    table: MatrixTensors<Flex>,
-    given: FlexTensor,
-    scale: f32,
-) -> FlexTensor {
-    let (rows, cols) = (table.shape.rows, table.shape.cols);
-    let of_table = match table.is_panels() {
-        true => embedding::cpu(ids.clone(), table, scale),
-        false => embedding::twin(ids.clone(), table, scale),
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let Arguments { ids, given, .. } = args;
+    let (rows, cols) = (args.table.shape.rows, args.table.shape.cols);
+    let is_panels = args.table.is_panels();
+    let embedded = embedding::Arguments {
+        ids: ids.clone(),
+        table: args.table,
+        scale: args.scale,
+    };
+    let of_table = match is_panels {
+        true => embedding::cpu(embedded),
+        false => embedding::twin(embedded),
     };
     let given = given.storage::<u32>();
     let mut out = of_table.storage::<f32>().to_vec();

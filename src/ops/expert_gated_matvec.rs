@@ -1,18 +1,18 @@
-//! The gated half of a mixture of experts for a few tokens: `silu(gate * norm(x)) * (up * norm(x))` with the
+//! The gated half of a mixture of experts for a few tokens: `act(gate * norm(x)) * (up * norm(x))` with the
 //! matrices of each token's experts, which are stored one below the other.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{
-        Cube, Dispatch, Flex, TensorMetadata,
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::{Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
+use inpage_cpu::lanes::activation::Activation;
 
 use super::{
-    activation::Activation,
     arithmetic::Arithmetic,
     expert_gated_matmul, expert_matvec, gated_matmul,
     matrix::{Matrix, MatrixShape, MatrixTensors},
@@ -23,43 +23,52 @@ use super::{
 };
 use crate::kernel::{Kernel, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) x: FloatTensor<B>,
+    #[extension_type]
+    pub(super) norm: InputNorm<B>,
+    #[extension_type]
+    pub(super) gate: MatrixTensors<B>,
+    #[extension_type]
+    pub(super) up: MatrixTensors<B>,
+    pub(super) rows: usize,
+    pub(super) experts: IntTensor<B>,
+    pub(super) activation: Activation,
+    pub(super) variant: Variant,
+}
+
 op! {
-    cpu if (gate.is_panels());
-    fn expert_gated_matvec(
-        x: FloatTensor<Self>,
-        #[extension_type] norm: InputNorm<Self>,
-        #[extension_type] gate: MatrixTensors<Self>,
-        #[extension_type] up: MatrixTensors<Self>,
-        rows: usize,
-        experts: IntTensor<Self>,
-        variant: Variant,
-    ) -> FloatTensor<Self>
+    fn expert_gated_matvec(Arguments) -> FloatTensor<Self>
 }
 
 /// `x` is `[tokens, cols]` with at most [`matvec::MAX_TOKENS`], `norm` `[cols]`, `experts`
 /// `[tokens, used]`. `gate` and `up` have `rows` rows per expert. Returns `[tokens * used, rows]`.
 pub fn expert_gated_matvec(
     x: Tensor<2>,
-    norm: (Tensor<1>, f32),
+    norm: Option<(Tensor<1>, f32)>,
     gate: &Matrix,
     up: &Matrix,
     rows: usize,
     experts: Tensor<2, Int>,
+    activation: Activation,
     variant: Variant,
 ) -> Tensor<2> {
     assert!(
         x.dims()[0] <= matvec::MAX_TOKENS,
         "a matvec of too many tokens"
     );
-    Tensor::from_dispatch(Dispatch::expert_gated_matvec(
-        x.into_dispatch(),
-        Some(norm).into(),
-        gate.to_dispatch(),
-        up.to_dispatch(),
+    Tensor::from_dispatch(Dispatch::expert_gated_matvec(Arguments {
+        x: x.into_dispatch(),
+        norm: norm.into(),
+        gate: gate.to_dispatch(),
+        up: up.to_dispatch(),
         rows,
-        experts.into_dispatch(),
+        experts: experts.into_dispatch(),
+        activation,
         variant,
-    ))
+    }))
 }
 
 /// The composed kernel for any number of tokens. `gate` and `up` have the size of one expert's matrices;
@@ -69,6 +78,7 @@ pub fn kernel(
     up: MatrixShape,
     used: usize,
     norm_eps: Option<f32>,
+    activation: Activation,
     variant: Variant,
 ) -> Kernel {
     let kernel = Kernel::new(format!("expert_gated_matvec_{}", gate.ty.lowercase_name()))
@@ -79,57 +89,37 @@ pub fn kernel(
     let kernel = gated_matmul::matrices(kernel, gate, up, Arithmetic::F32);
     let kernel = matvec::lanes(kernel, gate, 1, Arithmetic::F32, variant);
     let kernel = matvec::input(kernel, norm_eps);
-    gated_matmul::rows(kernel, gated_matmul::Added::Nothing, Activation::Silu)
+    gated_matmul::rows(kernel, gated_matmul::Added::Nothing, activation)
         .module(wgsl!("expert_gated_matvec"))
 }
 
-pub(super) fn launch(
-    x: CubeTensor,
-    norm: InputNorm<Cube>,
-    gate: MatrixTensors<Cube>,
-    up: MatrixTensors<Cube>,
-    rows: usize,
-    experts: CubeTensor,
-    variant: Variant,
-) -> CubeTensor {
-    let [tokens, used] = experts.shape().dims();
-    let out = output(&x, [tokens * used, rows]);
-    let mut buffers = vec![&x, &experts, &out];
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let Arguments { gate, up, .. } = args;
+    let [tokens, used] = args.experts.shape().dims();
+    let out = output(&args.x, [tokens * used, args.rows]);
+    let mut buffers = vec![&args.x, &args.experts, &out];
     buffers.extend(gate.buffers().chain(up.buffers()));
-    buffers.extend(norm.norm());
-    let [gate, up] = [&gate, &up].map(|matrix| matrix.shape.of_expert(rows));
-    let grid = expert_matvec::workgroups(rows, tokens * used, variant);
-    kernel(gate, up, used, norm.eps(), variant).launch(&buffers, grid);
+    buffers.extend(args.norm.norm());
+    let [gate, up] = [&gate, &up].map(|matrix| matrix.shape.of_expert(args.rows));
+    let grid = expert_matvec::workgroups(args.rows, tokens * used, args.variant);
+    kernel(
+        gate,
+        up,
+        used,
+        args.norm.eps(),
+        args.activation,
+        args.variant,
+    )
+    .launch(&buffers, grid);
     out
 }
 
-pub(super) fn twin(
-    x: FlexTensor,
-    norm: InputNorm<Flex>,
-    gate: MatrixTensors<Flex>,
-    up: MatrixTensors<Flex>,
-    rows: usize,
-    experts: FlexTensor,
-    _variant: Variant,
-) -> FlexTensor {
-    let [_, used] = experts.shape().dims();
-    let tiles = expert_matvec::parse(experts.storage());
-    expert_gated_matmul::gated(norm.apply(x), gate, up, rows, used, &tiles)
-}
-
-fn cpu(
-    x: FlexTensor,
-    norm: InputNorm<Flex>,
-    gate: MatrixTensors<Flex>,
-    up: MatrixTensors<Flex>,
-    rows: usize,
-    experts: FlexTensor,
-    _variant: Variant,
-) -> FlexTensor {
-    let [_, used] = experts.shape().dims();
-    let tiles = expert_matvec::parse(experts.storage());
-    let x = norm.apply_on_cpu(x);
-    expert_gated_matmul::gated_on_cpu(x, gate, up, rows, used, &tiles)
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let [_, used] = args.experts.shape().dims();
+    let tiles = expert_matvec::parse(args.experts.storage());
+    let x = args.norm.apply(args.x, args.gate.is_panels());
+    let matrices = [&args.gate, &args.up];
+    expert_gated_matmul::products(x, matrices, args.rows, used, &tiles, args.activation)
 }
 
 #[cfg(test)]
@@ -141,6 +131,8 @@ mod tests {
     #[test]
     fn kernels_are_valid_wgsl() {
         let kernels = matrices().into_iter();
-        assert_valid(kernels.map(|(shape, variant)| kernel(shape, shape, 8, Some(1e-5), variant)));
+        assert_valid(kernels.map(|(shape, variant)| {
+            kernel(shape, shape, 8, Some(1e-5), Activation::Silu, variant)
+        }));
     }
 }

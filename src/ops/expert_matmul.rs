@@ -4,7 +4,7 @@
 use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{
-        Cube, Dispatch, Flex, TensorMetadata,
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::{Int, Tensor},
@@ -21,15 +21,19 @@ use super::{
 use crate::kernel::Kernel;
 use crate::tensor_types::BLOCK_COLS;
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) x: FloatTensor<B>,
+    #[extension_type]
+    pub(super) weights: MatrixTensors<B>,
+    pub(super) rows: usize,
+    pub(super) groups: IntTensor<B>,
+    pub(super) variant: Variant,
+}
+
 op! {
-    cpu if (weights.is_panels());
-    fn expert_matmul(
-        x: FloatTensor<Self>,
-        #[extension_type] weights: MatrixTensors<Self>,
-        rows: usize,
-        groups: IntTensor<Self>,
-        variant: Variant,
-    ) -> FloatTensor<Self>
+    fn expert_matmul(Arguments) -> FloatTensor<Self>
 }
 
 /// `x` is `[pairs, cols]`, `groups` the result of [`group_experts::group_experts`] for their experts.
@@ -41,13 +45,13 @@ pub fn expert_matmul(
     groups: Tensor<2, Int>,
     variant: Variant,
 ) -> Tensor<2> {
-    Tensor::from_dispatch(Dispatch::expert_matmul(
-        x.into_dispatch(),
-        weights.to_dispatch(),
+    Tensor::from_dispatch(Dispatch::expert_matmul(Arguments {
+        x: x.into_dispatch(),
+        weights: weights.to_dispatch(),
         rows,
-        groups.into_dispatch(),
+        groups: groups.into_dispatch(),
         variant,
-    ))
+    }))
 }
 
 /// The composed kernel. `weights` has the size of one expert's matrix.
@@ -59,34 +63,22 @@ pub fn kernel(weights: MatrixShape, variant: Variant) -> Kernel {
     Store::default().rows(kernel.module(weights.ty.wgsl()))
 }
 
-pub(super) fn launch(
-    x: CubeTensor,
-    weights: MatrixTensors<Cube>,
-    rows: usize,
-    groups: CubeTensor,
-    variant: Variant,
-) -> CubeTensor {
-    let [pairs, _] = x.shape().dims();
-    let out = output(&x, [pairs, rows]);
-    let shape = weights.shape.of_expert(rows);
-    let mut buffers = vec![&groups, &x, &out];
-    buffers.extend(weights.buffers());
-    let grid = group_experts::workgroups(&groups, rows, variant);
-    kernel(shape, variant).launch(&buffers, grid);
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let [pairs, _] = args.x.shape().dims();
+    let out = output(&args.x, [pairs, args.rows]);
+    let shape = args.weights.shape.of_expert(args.rows);
+    let mut buffers = vec![&args.groups, &args.x, &out];
+    buffers.extend(args.weights.buffers());
+    let grid = group_experts::workgroups(&args.groups, args.rows, args.variant);
+    kernel(shape, args.variant).launch(&buffers, grid);
     out
 }
 
-pub(super) fn twin(
-    x: FlexTensor,
-    weights: MatrixTensors<Flex>,
-    rows: usize,
-    groups: FlexTensor,
-    _variant: Variant,
-) -> FlexTensor {
-    let [pairs, _] = x.shape().dims();
-    let tiles = group_experts::parse(groups.storage());
-    let out = products(x.storage(), 1, &weights, rows, &tiles);
-    twin_output(out, [pairs, rows])
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let [pairs, _] = args.x.shape().dims();
+    let tiles = group_experts::parse(args.groups.storage());
+    let out = products(args.x.storage(), 1, &args.weights, args.rows, &tiles);
+    twin_output(out, [pairs, args.rows])
 }
 
 /// `[pairs, rows]` dot products of every pair's input with every row of its expert. Each block is decoded
@@ -98,6 +90,9 @@ pub(super) fn products(
     rows: usize,
     tiles: &[(usize, Vec<usize>)],
 ) -> Vec<f32> {
+    if weights.is_panels() {
+        return products_on_cpu(x, pairs_per_input, weights, rows, tiles);
+    }
     let MatrixShape { ty, cols, .. } = weights.shape;
     let blocks = weights.shape.row_blocks();
     let (quants, scales) = (
@@ -124,21 +119,8 @@ pub(super) fn products(
     out
 }
 
-fn cpu(
-    x: FlexTensor,
-    weights: MatrixTensors<Flex>,
-    rows: usize,
-    groups: FlexTensor,
-    _variant: Variant,
-) -> FlexTensor {
-    let [pairs, _] = x.shape().dims();
-    let tiles = group_experts::parse(groups.storage());
-    let out = products_on_cpu(x.storage(), 1, &weights, rows, &tiles);
-    twin_output(out, [pairs, rows])
-}
-
 /// As [`products`], by the kernels of the CPU device.
-pub(super) fn products_on_cpu(
+fn products_on_cpu(
     x: &[f32],
     pairs_per_input: usize,
     weights: &MatrixTensors<Flex>,

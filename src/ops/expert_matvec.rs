@@ -4,7 +4,7 @@
 use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{
-        Cube, Dispatch, Flex, TensorMetadata,
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::Tensor,
@@ -24,16 +24,20 @@ use super::{
 };
 use crate::kernel::{Kernel, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) x: FloatTensor<B>,
+    #[extension_type]
+    pub(super) weights: MatrixTensors<B>,
+    pub(super) experts: IntTensor<B>,
+    pub(super) shares: FloatTensor<B>,
+    pub(super) residual: FloatTensor<B>,
+    pub(super) variant: Variant,
+}
+
 op! {
-    cpu if (weights.is_panels());
-    fn expert_matvec(
-        x: FloatTensor<Self>,
-        #[extension_type] weights: MatrixTensors<Self>,
-        experts: IntTensor<Self>,
-        shares: FloatTensor<Self>,
-        residual: FloatTensor<Self>,
-        variant: Variant,
-    ) -> FloatTensor<Self>
+    fn expert_matvec(Arguments) -> FloatTensor<Self>
 }
 
 /// `x` is `[tokens * used, cols]` with at most [`matvec::MAX_TOKENS`], `residual` `[tokens, rows]`;
@@ -49,14 +53,14 @@ pub fn expert_matvec(
         residual.dims()[0] <= matvec::MAX_TOKENS,
         "a matvec of too many tokens"
     );
-    Tensor::from_dispatch(Dispatch::expert_matvec(
-        x.into_dispatch(),
-        weights.to_dispatch(),
-        routes.experts.into_dispatch(),
-        routes.shares.into_dispatch(),
-        residual.into_dispatch(),
+    Tensor::from_dispatch(Dispatch::expert_matvec(Arguments {
+        x: x.into_dispatch(),
+        weights: weights.to_dispatch(),
+        experts: routes.experts.into_dispatch(),
+        shares: routes.shares.into_dispatch(),
+        residual: residual.into_dispatch(),
         variant,
-    ))
+    }))
 }
 
 /// The composed kernel for any number of tokens. `weights` has the size of one expert's matrix.
@@ -85,53 +89,28 @@ pub(super) fn workgroups(rows: usize, count: usize, variant: Variant) -> [u32; 3
     [x, count as u32, 1]
 }
 
-pub(super) fn launch(
-    x: CubeTensor,
-    weights: MatrixTensors<Cube>,
-    experts: CubeTensor,
-    shares: CubeTensor,
-    residual: CubeTensor,
-    variant: Variant,
-) -> CubeTensor {
-    let [tokens, rows] = residual.shape().dims();
-    let [_, used] = experts.shape().dims();
-    let shape = weights.shape.of_expert(rows);
-    let out = output(&x, [tokens, rows]);
-    let mut buffers = vec![&x, &experts, &shares, &out];
-    buffers.extend(weights.buffers());
-    buffers.push(&residual);
-    kernel(shape, used, variant).launch(&buffers, workgroups(rows, tokens, variant));
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let [tokens, rows] = args.residual.shape().dims();
+    let [_, used] = args.experts.shape().dims();
+    let shape = args.weights.shape.of_expert(rows);
+    let out = output(&args.x, [tokens, rows]);
+    let mut buffers = vec![&args.x, &args.experts, &args.shares, &out];
+    buffers.extend(args.weights.buffers());
+    buffers.push(&args.residual);
+    kernel(shape, used, args.variant).launch(&buffers, workgroups(rows, tokens, args.variant));
     out
 }
 
-pub(super) fn twin(
-    x: FlexTensor,
-    weights: MatrixTensors<Flex>,
-    experts: FlexTensor,
-    shares: FlexTensor,
-    residual: FlexTensor,
-    _variant: Variant,
-) -> FlexTensor {
-    let [_, rows] = residual.shape().dims();
-    let [pairs, _] = x.shape().dims();
-    let tiles = parse(experts.storage());
-    let products = expert_matmul::products(x.storage(), 1, &weights, rows, &tiles);
-    sum_experts::twin(twin_output(products, [pairs, rows]), shares, residual)
-}
-
-fn cpu(
-    x: FlexTensor,
-    weights: MatrixTensors<Flex>,
-    experts: FlexTensor,
-    shares: FlexTensor,
-    residual: FlexTensor,
-    _variant: Variant,
-) -> FlexTensor {
-    let [_, rows] = residual.shape().dims();
-    let [pairs, _] = x.shape().dims();
-    let tiles = parse(experts.storage());
-    let products = expert_matmul::products_on_cpu(x.storage(), 1, &weights, rows, &tiles);
-    sum_experts::twin(twin_output(products, [pairs, rows]), shares, residual)
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let [_, rows] = args.residual.shape().dims();
+    let [pairs, _] = args.x.shape().dims();
+    let tiles = parse(args.experts.storage());
+    let products = expert_matmul::products(args.x.storage(), 1, &args.weights, rows, &tiles);
+    sum_experts::twin(sum_experts::Arguments {
+        products: twin_output(products, [pairs, rows]),
+        shares: args.shares,
+        residual: args.residual,
+    })
 }
 
 /// Each pair as a tile of its own, for twins that work on tiles.

@@ -2,15 +2,15 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Cube, Dispatch, Flex, TensorMetadata, tensor::FloatTensor},
+    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::FloatTensor},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
+use inpage_cpu::lanes::activation::{Activation, gated};
 
 use super::{
-    activation::Activation,
     arithmetic::Arithmetic,
-    cpu, matmul,
+    matmul,
     matrix::{Matrix, MatrixShape, MatrixTensors},
     op::{Maybe, op, output, twin_output},
     store::Store,
@@ -19,16 +19,22 @@ use super::{
 };
 use crate::kernel::{Kernel, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) x: FloatTensor<B>,
+    #[extension_type]
+    pub(super) gate: MatrixTensors<B>,
+    #[extension_type]
+    pub(super) up: MatrixTensors<B>,
+    #[extension_type]
+    pub(super) delta: Maybe<B>,
+    pub(super) activation: Activation,
+    pub(super) variant: Variant,
+}
+
 op! {
-    cpu if (gate.is_panels());
-    fn gated_matmul(
-        x: FloatTensor<Self>,
-        #[extension_type] gate: MatrixTensors<Self>,
-        #[extension_type] up: MatrixTensors<Self>,
-        #[extension_type] delta: Maybe<Self>,
-        activation: Activation,
-        variant: Variant,
-    ) -> FloatTensor<Self>
+    fn gated_matmul(Arguments) -> FloatTensor<Self>
 }
 
 /// What is added to the products with gate and with up.
@@ -65,14 +71,14 @@ pub fn gated_matmul(
     activation: Activation,
     variant: Variant,
 ) -> Tensor<2> {
-    Tensor::from_dispatch(Dispatch::gated_matmul(
-        x.into_dispatch(),
-        gate.to_dispatch(),
-        up.to_dispatch(),
-        delta.into(),
+    Tensor::from_dispatch(Dispatch::gated_matmul(Arguments {
+        x: x.into_dispatch(),
+        gate: gate.to_dispatch(),
+        up: up.to_dispatch(),
+        delta: delta.into(),
         activation,
         variant,
-    ))
+    }))
 }
 
 /// The composed kernel for steps of `tokens`. `gate` and `up` have equal sizes; their formats may differ.
@@ -122,75 +128,68 @@ pub(super) fn rows(kernel: Kernel, added: Added, activation: Activation) -> Kern
         .module(wgsl!("shared/rows/gated"))
 }
 
-pub(super) fn launch(
-    x: CubeTensor,
-    gate: MatrixTensors<Cube>,
-    up: MatrixTensors<Cube>,
-    delta: Maybe<Cube>,
-    activation: Activation,
-    variant: Variant,
-) -> CubeTensor {
-    let [tokens, _] = x.shape().dims();
-    let rows = gate.shape.rows;
-    let out = output(&x, [tokens, rows]);
-    let mut buffers = vec![&x, &out];
-    buffers.extend(gate.buffers().chain(up.buffers()));
-    buffers.extend(delta.as_ref());
-    let added = Added::of(delta.as_ref().map(|it| it.shape().dims::<2>()[0]), tokens);
-    kernel(gate.shape, up.shape, added, activation, tokens, variant)
-        .launch(&buffers, tile::workgroups(tokens, 2 * rows, variant));
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let [tokens, _] = args.x.shape().dims();
+    let rows = args.gate.shape.rows;
+    let out = output(&args.x, [tokens, rows]);
+    let mut buffers = vec![&args.x, &out];
+    buffers.extend(args.gate.buffers().chain(args.up.buffers()));
+    buffers.extend(args.delta.as_ref());
+    let added = Added::of(
+        args.delta.as_ref().map(|it| it.shape().dims::<2>()[0]),
+        tokens,
+    );
+    kernel(
+        args.gate.shape,
+        args.up.shape,
+        added,
+        args.activation,
+        tokens,
+        args.variant,
+    )
+    .launch(&buffers, tile::workgroups(tokens, 2 * rows, args.variant));
     out
 }
 
-pub(super) fn twin(
-    x: FlexTensor,
-    gate: MatrixTensors<Flex>,
-    up: MatrixTensors<Flex>,
-    delta: Maybe<Flex>,
-    activation: Activation,
-    variant: Variant,
-) -> FlexTensor {
-    let arithmetic = tile::arithmetic(&[gate.shape.ty, up.shape.ty], variant);
-    sums(x, &gate, &up, delta, activation, arithmetic)
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let arithmetic = tile::arithmetic(&[args.gate.shape.ty, args.up.shape.ty], args.variant);
+    let matrices = [&args.gate, &args.up];
+    products(args.x, matrices, args.delta, args.activation, arithmetic)
 }
 
-/// The CPU twin in a given arithmetic.
-pub(super) fn sums(
+/// `act(x * gate^T) * (x * up^T)`: the CPU twin in a given arithmetic or, for matrices of panels, on the CPU device.
+pub(super) fn products(
     x: FlexTensor,
-    gate: &MatrixTensors<Flex>,
-    up: &MatrixTensors<Flex>,
+    [gate, up]: [&MatrixTensors<Flex>; 2],
     delta: Maybe<Flex>,
     activation: Activation,
     arithmetic: Arithmetic,
 ) -> FlexTensor {
-    let [tokens, cols] = x.shape().dims();
-    let x = arithmetic.rounded(x.storage(), cols);
+    let [tokens, _] = x.shape().dims();
     let rows = gate.shape.rows;
-    let mut out = matmul::products(&x, gate);
-    let mut ups = matmul::products(&x, up);
-    add_delta(&mut out, &mut ups, &delta, rows);
-    out.iter_mut()
-        .zip(ups)
-        .for_each(|(gate, up)| *gate = activation.apply(*gate) * up);
+    let mut gates = matmul::products(x.storage(), gate, arithmetic);
+    let mut ups = matmul::products(x.storage(), up, arithmetic);
+    add_delta(&mut gates, &mut ups, &delta, rows);
+    let out = joined(gates, &ups, activation, gate.is_panels());
     twin_output(out, [tokens, rows])
 }
 
-pub(super) fn cpu(
-    x: FlexTensor,
-    gate: MatrixTensors<Flex>,
-    up: MatrixTensors<Flex>,
-    delta: Maybe<Flex>,
+/// `act(gates) * ups`, by the twin or by the kernels of the CPU device.
+pub(super) fn joined(
+    mut gates: Vec<f32>,
+    ups: &[f32],
     activation: Activation,
-    _variant: Variant,
-) -> FlexTensor {
-    let [tokens, _] = x.shape().dims();
-    let rows = gate.shape.rows;
-    let mut gates = cpu::products(x.storage(), &gate, 0..rows);
-    let mut ups = cpu::products(x.storage(), &up, 0..rows);
-    add_delta(&mut gates, &mut ups, &delta, rows);
-    let mut out = vec![0.0; gates.len()];
-    activation.on_cpu_gated(&gates, &ups, &mut out);
-    twin_output(out, [tokens, rows])
+    is_on_cpu: bool,
+) -> Vec<f32> {
+    if is_on_cpu {
+        let mut out = vec![0.0; gates.len()];
+        gated(&gates, ups, activation, &mut out);
+        return out;
+    }
+    for (gate, up) in gates.iter_mut().zip(ups) {
+        *gate = activation.apply(*gate) * up;
+    }
+    gates
 }
 
 /// Adds `[tokens, 2 * rows]` or, to those of each token, `[1, 2 * rows]` to the products with gate and with up.

@@ -4,13 +4,13 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Cube, Dispatch, Flex, TensorMetadata, tensor::FloatTensor},
+    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::FloatTensor},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
+use inpage_cpu::lanes::activation::Activation;
 
 use super::{
-    activation::Activation,
     gated_matmul::{self, Added},
     matrix::{Matrix, MatrixShape, MatrixTensors},
     matvec,
@@ -20,17 +20,24 @@ use super::{
 };
 use crate::kernel::Kernel;
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) x: FloatTensor<B>,
+    #[extension_type]
+    pub(super) norm: InputNorm<B>,
+    #[extension_type]
+    pub(super) gate: MatrixTensors<B>,
+    #[extension_type]
+    pub(super) up: MatrixTensors<B>,
+    #[extension_type]
+    pub(super) delta: Maybe<B>,
+    pub(super) activation: Activation,
+    pub(super) variant: Variant,
+}
+
 op! {
-    cpu if (gate.is_panels());
-    fn gated_matvec(
-        x: FloatTensor<Self>,
-        #[extension_type] norm: InputNorm<Self>,
-        #[extension_type] gate: MatrixTensors<Self>,
-        #[extension_type] up: MatrixTensors<Self>,
-        #[extension_type] delta: Maybe<Self>,
-        activation: Activation,
-        variant: Variant,
-    ) -> FloatTensor<Self>
+    fn gated_matvec(Arguments) -> FloatTensor<Self>
 }
 
 /// `x` is `[tokens, cols]` with at most [`matvec::MAX_TOKENS`], `norm` `[cols]` (`None` if `x` is already
@@ -49,15 +56,15 @@ pub fn gated_matvec(
         x.dims()[0] <= matvec::MAX_TOKENS,
         "a matvec of too many tokens"
     );
-    Tensor::from_dispatch(Dispatch::gated_matvec(
-        x.into_dispatch(),
-        norm.into(),
-        gate.to_dispatch(),
-        up.to_dispatch(),
-        delta.into(),
+    Tensor::from_dispatch(Dispatch::gated_matvec(Arguments {
+        x: x.into_dispatch(),
+        norm: norm.into(),
+        gate: gate.to_dispatch(),
+        up: up.to_dispatch(),
+        delta: delta.into(),
         activation,
         variant,
-    ))
+    }))
 }
 
 /// The composed kernel, as in `matvec`. `gate` and `up` have equal sizes; their formats may differ.
@@ -80,59 +87,36 @@ pub fn kernel(
     matvec::main(gated_matmul::rows(kernel, added, activation), tokens)
 }
 
-pub(super) fn launch(
-    x: CubeTensor,
-    norm: InputNorm<Cube>,
-    gate: MatrixTensors<Cube>,
-    up: MatrixTensors<Cube>,
-    delta: Maybe<Cube>,
-    activation: Activation,
-    variant: Variant,
-) -> CubeTensor {
-    let [tokens, _] = x.shape().dims();
-    let (rows, delta) = (gate.shape.rows, delta.as_ref());
-    let out = output(&x, [tokens, rows]);
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let Arguments { delta, .. } = args;
+    let [tokens, _] = args.x.shape().dims();
+    let (rows, delta) = (args.gate.shape.rows, delta.as_ref());
+    let out = output(&args.x, [tokens, rows]);
     let kernel = kernel(
-        gate.shape,
-        up.shape,
+        args.gate.shape,
+        args.up.shape,
         Added::of(delta.map(|it| it.shape().dims::<2>()[0]), tokens),
-        activation,
+        args.activation,
         tokens,
-        norm.eps(),
-        variant,
+        args.norm.eps(),
+        args.variant,
     );
-    let mut buffers = vec![&x, &out];
-    buffers.extend(norm.norm());
-    buffers.extend(gate.buffers().chain(up.buffers()));
+    let mut buffers = vec![&args.x, &out];
+    buffers.extend(args.norm.norm());
+    buffers.extend(args.gate.buffers().chain(args.up.buffers()));
     buffers.extend(delta);
-    kernel.launch(&buffers, matvec::workgroups(rows, variant));
+    kernel.launch(&buffers, matvec::workgroups(rows, args.variant));
     out
 }
 
-pub(super) fn twin(
-    x: FlexTensor,
-    norm: InputNorm<Flex>,
-    gate: MatrixTensors<Flex>,
-    up: MatrixTensors<Flex>,
-    delta: Maybe<Flex>,
-    activation: Activation,
-    variant: Variant,
-) -> FlexTensor {
-    let arithmetic = variant.matvec.on(&[gate.shape.ty, up.shape.ty]);
-    gated_matmul::sums(norm.apply(x), &gate, &up, delta, activation, arithmetic)
-}
-
-fn cpu(
-    x: FlexTensor,
-    norm: InputNorm<Flex>,
-    gate: MatrixTensors<Flex>,
-    up: MatrixTensors<Flex>,
-    delta: Maybe<Flex>,
-    activation: Activation,
-    variant: Variant,
-) -> FlexTensor {
-    let x = norm.apply_on_cpu(x);
-    gated_matmul::cpu(x, gate, up, delta, activation, variant)
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let arithmetic = args
+        .variant
+        .matvec
+        .on(&[args.gate.shape.ty, args.up.shape.ty]);
+    let x = args.norm.apply(args.x, args.gate.is_panels());
+    let matrices = [&args.gate, &args.up];
+    gated_matmul::products(x, matrices, args.delta, args.activation, arithmetic)
 }
 
 #[cfg(test)]

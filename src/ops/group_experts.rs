@@ -8,7 +8,7 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata, tensor::IntTensor},
+    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::IntTensor},
     tensor::{Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
@@ -20,8 +20,15 @@ use super::{
 };
 use crate::kernel::{Kernel, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) experts: IntTensor<B>,
+    pub(super) count: usize,
+}
+
 op! {
-    fn group_experts(experts: IntTensor<Self>, count: usize) -> IntTensor<Self>
+    fn group_experts(Arguments) -> IntTensor<Self>
 }
 
 /// Maximum number of pairs in a tile.
@@ -34,7 +41,10 @@ const WORKGROUP: usize = 128;
 /// Sorts the pairs of `experts` `[tokens, used]`, which are numbers below `count`. Returns
 /// `[tiles, 1 + TILE_PAIRS]`: an expert and its pairs, or [`NONE`].
 pub fn group_experts(experts: Tensor<2, Int>, count: usize) -> Tensor<2, Int> {
-    Tensor::from_dispatch(Dispatch::group_experts(experts.into_dispatch(), count))
+    Tensor::from_dispatch(Dispatch::group_experts(Arguments {
+        experts: experts.into_dispatch(),
+        count,
+    }))
 }
 
 /// Tiles that `pairs` of `experts` need in the worst case, when each expert has one pair more than fills
@@ -107,18 +117,19 @@ pub(super) fn workgroups(groups: &CubeTensor, rows: usize, variant: Variant) -> 
     [rows.div_ceil(tile_rows) as u32, tiles as u32, 1]
 }
 
-pub(super) fn launch(experts: CubeTensor, count: usize) -> CubeTensor {
-    let tiles = tiles(experts.shape().num_elements(), count);
-    let groups = output_words(&experts, [tiles, 1 + TILE_PAIRS]);
-    kernel(count).launch(&[&experts, &groups], [1, 1, 1]);
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let tiles = tiles(args.experts.shape().num_elements(), args.count);
+    let groups = output_words(&args.experts, [tiles, 1 + TILE_PAIRS]);
+    kernel(args.count).launch(&[&args.experts, &groups], [1, 1, 1]);
     groups
 }
 
-pub(super) fn twin(experts: FlexTensor, count: usize) -> FlexTensor {
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let Arguments { experts, .. } = args;
     let experts = experts.storage::<u32>();
-    let tiles = tiles(experts.len(), count);
+    let tiles = tiles(experts.len(), args.count);
     let mut words = Vec::with_capacity(tiles * (1 + TILE_PAIRS));
-    for expert in 0..count as u32 {
+    for expert in 0..args.count as u32 {
         let pairs: Vec<u32> = (0..experts.len() as u32)
             .filter(|&pair| experts[pair as usize] == expert)
             .collect();

@@ -3,7 +3,7 @@
 use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{
-        Dispatch, TensorMetadata,
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::Tensor,
@@ -16,18 +16,25 @@ use super::{
 };
 use crate::kernel::{Kernel, grid, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) x: FloatTensor<B>,
+    pub(super) step: IntTensor<B>,
+}
+
 op! {
-    fn last_row(x: FloatTensor<Self>, step: IntTensor<Self>) -> FloatTensor<Self>
+    fn last_row(Arguments) -> FloatTensor<Self>
 }
 
 const WORKGROUP: usize = 64;
 
 /// The last token's row of `x` `[tokens, cols]`: `[1, cols]`.
 pub fn last_row(x: Tensor<2>, step: &Step) -> Tensor<2> {
-    Tensor::from_dispatch(Dispatch::last_row(
-        x.into_dispatch(),
-        step.words().into_dispatch(),
-    ))
+    Tensor::from_dispatch(Dispatch::last_row(Arguments {
+        x: x.into_dispatch(),
+        step: step.words().into_dispatch(),
+    }))
 }
 
 /// The composed kernel.
@@ -44,17 +51,23 @@ pub fn kernel(cols: usize) -> Kernel {
         .module(wgsl!("last_row"))
 }
 
-pub(super) fn launch(x: CubeTensor, step: CubeTensor) -> CubeTensor {
-    let [_, cols] = x.shape().dims();
-    let out = output(&x, [1, cols]);
-    kernel(cols).launch(&[&x, &out, &step], grid((cols / 4).div_ceil(WORKGROUP)));
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let [_, cols] = args.x.shape().dims();
+    let out = output(&args.x, [1, cols]);
+    kernel(cols).launch(
+        &[&args.x, &out, &args.step],
+        grid((cols / 4).div_ceil(WORKGROUP)),
+    );
     out
 }
 
-pub(super) fn twin(x: FlexTensor, step: FlexTensor) -> FlexTensor {
-    let [_, cols] = x.shape().dims();
-    let row = step.storage::<u32>()[step::TOKENS] as usize - 1;
-    twin_output(x.storage::<f32>()[row * cols..][..cols].to_vec(), [1, cols])
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let [_, cols] = args.x.shape().dims();
+    let row = args.step.storage::<u32>()[step::TOKENS] as usize - 1;
+    twin_output(
+        args.x.storage::<f32>()[row * cols..][..cols].to_vec(),
+        [1, cols],
+    )
 }
 
 #[cfg(test)]

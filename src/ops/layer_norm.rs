@@ -3,7 +3,7 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata, tensor::FloatTensor},
+    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::FloatTensor},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
@@ -12,15 +12,19 @@ use super::op::{op, output, twin_output};
 use super::variant::Variant;
 use crate::kernel::{Kernel, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) x: FloatTensor<B>,
+    pub(super) norm: FloatTensor<B>,
+    pub(super) bias: FloatTensor<B>,
+    pub(super) eps: f32,
+    pub(super) variant: Variant,
+}
+
 op! {
-    cpu if (variant.cpu);
-    fn layer_norm(
-        x: FloatTensor<Self>,
-        norm: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        eps: f32,
-        variant: Variant,
-    ) -> FloatTensor<Self>
+    cpu if (|it| it.variant.cpu);
+    fn layer_norm(Arguments) -> FloatTensor<Self>
 }
 
 const WORKGROUP: usize = 64;
@@ -33,13 +37,13 @@ pub fn layer_norm(
     eps: f32,
     variant: Variant,
 ) -> Tensor<2> {
-    Tensor::from_dispatch(Dispatch::layer_norm(
-        x.into_dispatch(),
-        norm.into_dispatch(),
-        bias.into_dispatch(),
+    Tensor::from_dispatch(Dispatch::layer_norm(Arguments {
+        x: x.into_dispatch(),
+        norm: norm.into_dispatch(),
+        bias: bias.into_dispatch(),
         eps,
         variant,
-    ))
+    }))
 }
 
 /// The composed kernel.
@@ -55,50 +59,37 @@ pub fn kernel(cols: usize, eps: f32) -> Kernel {
         .module(wgsl!("layer_norm"))
 }
 
-pub(super) fn launch(
-    x: CubeTensor,
-    norm: CubeTensor,
-    bias: CubeTensor,
-    eps: f32,
-    _variant: Variant,
-) -> CubeTensor {
-    let [tokens, cols] = x.shape().dims();
-    let out = output(&x, [tokens, cols]);
-    kernel(cols, eps).launch(&[&x, &norm, &bias, &out], [tokens as u32, 1, 1]);
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let [tokens, cols] = args.x.shape().dims();
+    let out = output(&args.x, [tokens, cols]);
+    kernel(cols, args.eps).launch(
+        &[&args.x, &args.norm, &args.bias, &out],
+        [tokens as u32, 1, 1],
+    );
     out
 }
 
-pub(super) fn twin(
-    x: FlexTensor,
-    norm: FlexTensor,
-    bias: FlexTensor,
-    eps: f32,
-    _variant: Variant,
-) -> FlexTensor {
-    let [tokens, cols] = x.shape().dims();
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let Arguments { norm, bias, .. } = args;
+    let [tokens, cols] = args.x.shape().dims();
     let (norm, bias) = (norm.storage::<f32>(), bias.storage::<f32>());
     let mut out = Vec::with_capacity(tokens * cols);
-    for row in x.storage::<f32>().chunks_exact(cols) {
+    for row in args.x.storage::<f32>().chunks_exact(cols) {
         let mean = row.iter().sum::<f32>() / cols as f32;
         let variance = row.iter().map(|v| (v - mean) * (v - mean)).sum::<f32>() / cols as f32;
-        let scale = (variance + eps).sqrt().recip();
+        let scale = (variance + args.eps).sqrt().recip();
         let row = row.iter().zip(norm).zip(bias);
         out.extend(row.map(|((v, n), b)| (v - mean) * scale * n + b));
     }
     twin_output(out, [tokens, cols])
 }
 
-fn cpu(
-    x: FlexTensor,
-    norm: FlexTensor,
-    bias: FlexTensor,
-    eps: f32,
-    _variant: Variant,
-) -> FlexTensor {
-    let [tokens, cols] = x.shape().dims();
+fn cpu(args: Arguments<Flex>) -> FlexTensor {
+    let Arguments { bias, .. } = args;
+    let [tokens, cols] = args.x.shape().dims();
     let mut out = vec![0.0; tokens * cols];
-    let (weight, bias) = (norm.storage(), bias.storage());
-    inpage_cpu::lanes::norm::layer_norm(x.storage(), weight, bias, eps, &mut out);
+    let (weight, bias) = (args.norm.storage(), bias.storage());
+    inpage_cpu::lanes::norm::layer_norm(args.x.storage(), weight, bias, args.eps, &mut out);
     twin_output(out, [tokens, cols])
 }
 

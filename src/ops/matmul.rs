@@ -4,7 +4,7 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Cube, Dispatch, Flex, TensorMetadata, tensor::FloatTensor},
+    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::FloatTensor},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
@@ -21,15 +21,20 @@ use super::{
 use crate::kernel::Kernel;
 use crate::tensor_types::BLOCK_COLS;
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) x: FloatTensor<B>,
+    #[extension_type]
+    pub(super) weights: MatrixTensors<B>,
+    #[extension_type]
+    pub(super) addends: AddendTensors<B>,
+    pub(super) finish: Finish,
+    pub(super) variant: Variant,
+}
+
 op! {
-    cpu if (weights.is_panels());
-    fn matmul(
-        x: FloatTensor<Self>,
-        #[extension_type] weights: MatrixTensors<Self>,
-        #[extension_type] addends: AddendTensors<Self>,
-        finish: Finish,
-        variant: Variant,
-    ) -> FloatTensor<Self>
+    fn matmul(Arguments) -> FloatTensor<Self>
 }
 
 /// `x` is `[tokens, cols]`. Returns `[tokens, rows]`.
@@ -40,13 +45,13 @@ pub fn matmul(
     finish: Finish,
     variant: Variant,
 ) -> Tensor<2> {
-    Tensor::from_dispatch(Dispatch::matmul(
-        x.into_dispatch(),
-        weights.to_dispatch(),
-        addends.into(),
+    Tensor::from_dispatch(Dispatch::matmul(Arguments {
+        x: x.into_dispatch(),
+        weights: weights.to_dispatch(),
+        addends: addends.into(),
         finish,
         variant,
-    ))
+    }))
 }
 
 /// The composed kernel for steps of `tokens`.
@@ -62,69 +67,35 @@ pub fn kernel(weights: MatrixShape, tokens: usize, store: Store, variant: Varian
     tile::modules(kernel, tokens, &[weights], arithmetic, variant)
 }
 
-pub(super) fn launch(
-    x: CubeTensor,
-    weights: MatrixTensors<Cube>,
-    addends: AddendTensors<Cube>,
-    finish: Finish,
-    variant: Variant,
-) -> CubeTensor {
-    let [tokens, _] = x.shape().dims();
-    let shape = weights.shape;
-    let out = output(&x, [tokens, shape.rows]);
-    let mut buffers = vec![&x, &out];
-    buffers.extend(weights.buffers());
-    buffers.extend(addends.buffers());
-    let grid = tile::workgroups(tokens, shape.rows, variant);
-    kernel(shape, tokens, addends.store(finish), variant).launch(&buffers, grid);
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let [tokens, _] = args.x.shape().dims();
+    let shape = args.weights.shape;
+    let out = output(&args.x, [tokens, shape.rows]);
+    let mut buffers = vec![&args.x, &out];
+    buffers.extend(args.weights.buffers());
+    buffers.extend(args.addends.buffers());
+    let grid = tile::workgroups(tokens, shape.rows, args.variant);
+    kernel(shape, tokens, args.addends.store(args.finish), args.variant).launch(&buffers, grid);
     out
 }
 
-pub(super) fn twin(
-    x: FlexTensor,
-    weights: MatrixTensors<Flex>,
-    addends: AddendTensors<Flex>,
-    finish: Finish,
-    variant: Variant,
-) -> FlexTensor {
-    let arithmetic = tile::arithmetic(&[weights.shape.ty], variant);
-    sums(x, &weights, addends, finish, arithmetic)
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let arithmetic = tile::arithmetic(&[args.weights.shape.ty], args.variant);
+    finished(args.x, &args.weights, args.addends, args.finish, arithmetic)
 }
 
-/// The CPU twin in a given arithmetic.
-pub(super) fn sums(
+/// `finish(x * weights^T + bias + delta) + residual`: the CPU twin in a given arithmetic or, for a matrix of panels, on the
+/// CPU device.
+pub(super) fn finished(
     x: FlexTensor,
     weights: &MatrixTensors<Flex>,
     addends: AddendTensors<Flex>,
     finish: Finish,
     arithmetic: Arithmetic,
 ) -> FlexTensor {
-    let [_, cols] = x.shape().dims();
-    let out = products(&arithmetic.rounded(x.storage(), cols), weights);
-    let apply = |out: &mut [f32]| out.iter_mut().for_each(|o| *o = finish.apply(*o));
-    finished(out, weights.shape.rows, addends, apply)
-}
-
-pub(super) fn cpu(
-    x: FlexTensor,
-    weights: MatrixTensors<Flex>,
-    addends: AddendTensors<Flex>,
-    finish: Finish,
-    _variant: Variant,
-) -> FlexTensor {
+    let [tokens, _] = x.shape().dims();
     let rows = weights.shape.rows;
-    let out = cpu::products(x.storage(), &weights, 0..rows);
-    finished(out, rows, addends, |out| finish.apply_on_cpu(out))
-}
-
-/// `finish(out + bias + delta) + residual` of products `[tokens, rows]`.
-fn finished(
-    mut out: Vec<f32>,
-    rows: usize,
-    addends: AddendTensors<Flex>,
-    finish: impl FnOnce(&mut [f32]),
-) -> FlexTensor {
-    let tokens = out.len() / rows;
+    let mut out = products(x.storage(), weights, arithmetic);
     if let Some(bias) = addends.bias.as_ref() {
         for row in out.chunks_exact_mut(rows) {
             row.iter_mut()
@@ -140,14 +111,25 @@ fn finished(
         }
     };
     add(&mut out, &addends.delta);
-    finish(&mut out);
+    match weights.is_panels() {
+        true => finish.apply_on_cpu(&mut out),
+        false => out.iter_mut().for_each(|o| *o = finish.apply(*o)),
+    }
     add(&mut out, &addends.residual);
     twin_output(out, [tokens, rows])
 }
 
 /// `[tokens, rows]` dot products of every token with every row. Each block is decoded once.
-pub(super) fn products(x: &[f32], weights: &MatrixTensors<Flex>) -> Vec<f32> {
+pub(super) fn products(
+    x: &[f32],
+    weights: &MatrixTensors<Flex>,
+    arithmetic: Arithmetic,
+) -> Vec<f32> {
+    if weights.is_panels() {
+        return cpu::products(x, weights, 0..weights.shape.rows);
+    }
     let MatrixShape { ty, rows, cols } = weights.shape;
+    let x = arithmetic.rounded(x, cols);
     let blocks = weights.shape.row_blocks();
     let (quants, scales) = (
         weights.quants.storage::<u32>(),

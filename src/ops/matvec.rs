@@ -4,7 +4,7 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Cube, Dispatch, Flex, TensorMetadata, tensor::FloatTensor},
+    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::FloatTensor},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
@@ -20,16 +20,22 @@ use super::{
 };
 use crate::kernel::{Kernel, grid, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) x: FloatTensor<B>,
+    #[extension_type]
+    pub(super) norm: InputNorm<B>,
+    #[extension_type]
+    pub(super) weights: MatrixTensors<B>,
+    #[extension_type]
+    pub(super) addends: AddendTensors<B>,
+    pub(super) finish: Finish,
+    pub(super) variant: Variant,
+}
+
 op! {
-    cpu if (weights.is_panels());
-    fn matvec(
-        x: FloatTensor<Self>,
-        #[extension_type] norm: InputNorm<Self>,
-        #[extension_type] weights: MatrixTensors<Self>,
-        #[extension_type] addends: AddendTensors<Self>,
-        finish: Finish,
-        variant: Variant,
-    ) -> FloatTensor<Self>
+    fn matvec(Arguments) -> FloatTensor<Self>
 }
 
 /// Maximum number of tokens of a launch.
@@ -45,14 +51,14 @@ pub fn matvec(
     variant: Variant,
 ) -> Tensor<2> {
     assert!(x.dims()[0] <= MAX_TOKENS, "a matvec of too many tokens");
-    Tensor::from_dispatch(Dispatch::matvec(
-        x.into_dispatch(),
-        norm.into(),
-        weights.to_dispatch(),
-        addends.into(),
+    Tensor::from_dispatch(Dispatch::matvec(Arguments {
+        x: x.into_dispatch(),
+        norm: norm.into(),
+        weights: weights.to_dispatch(),
+        addends: addends.into(),
         finish,
         variant,
-    ))
+    }))
 }
 
 /// The composed kernel: there is one for a single token and one for other numbers of `tokens`.
@@ -125,47 +131,29 @@ pub(super) fn workgroups(rows: usize, variant: Variant) -> [u32; 3] {
     grid(rows.div_ceil(rows_per_workgroup))
 }
 
-pub(super) fn launch(
-    x: CubeTensor,
-    norm: InputNorm<Cube>,
-    weights: MatrixTensors<Cube>,
-    addends: AddendTensors<Cube>,
-    finish: Finish,
-    variant: Variant,
-) -> CubeTensor {
-    let [tokens, _] = x.shape().dims();
-    let shape = weights.shape;
-    let out = output(&x, [tokens, shape.rows]);
-    let kernel = kernel(shape, tokens, norm.eps(), addends.store(finish), variant);
-    let mut buffers = vec![&x, &out];
-    buffers.extend(weights.buffers());
-    buffers.extend(norm.norm());
-    buffers.extend(addends.buffers());
-    kernel.launch(&buffers, workgroups(shape.rows, variant));
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let [tokens, _] = args.x.shape().dims();
+    let shape = args.weights.shape;
+    let out = output(&args.x, [tokens, shape.rows]);
+    let kernel = kernel(
+        shape,
+        tokens,
+        args.norm.eps(),
+        args.addends.store(args.finish),
+        args.variant,
+    );
+    let mut buffers = vec![&args.x, &out];
+    buffers.extend(args.weights.buffers());
+    buffers.extend(args.norm.norm());
+    buffers.extend(args.addends.buffers());
+    kernel.launch(&buffers, workgroups(shape.rows, args.variant));
     out
 }
 
-pub(super) fn twin(
-    x: FlexTensor,
-    norm: InputNorm<Flex>,
-    weights: MatrixTensors<Flex>,
-    addends: AddendTensors<Flex>,
-    finish: Finish,
-    variant: Variant,
-) -> FlexTensor {
-    let arithmetic = variant.matvec.on(&[weights.shape.ty]);
-    matmul::sums(norm.apply(x), &weights, addends, finish, arithmetic)
-}
-
-fn cpu(
-    x: FlexTensor,
-    norm: InputNorm<Flex>,
-    weights: MatrixTensors<Flex>,
-    addends: AddendTensors<Flex>,
-    finish: Finish,
-    variant: Variant,
-) -> FlexTensor {
-    matmul::cpu(norm.apply_on_cpu(x), weights, addends, finish, variant)
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let arithmetic = args.variant.matvec.on(&[args.weights.shape.ty]);
+    let x = args.norm.apply(args.x, args.weights.is_panels());
+    matmul::finished(x, &args.weights, args.addends, args.finish, arithmetic)
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ mod op;
 mod write_words;
 
 // The types of their arguments.
-pub mod activation;
 mod arithmetic;
 pub mod kv_memory;
 pub mod matrix;
@@ -47,6 +46,7 @@ pub mod last_row;
 pub mod layer_norm;
 pub mod matmul;
 pub mod matvec;
+pub mod norm;
 pub mod reshape;
 pub mod rms_norm;
 pub mod rope_kv;
@@ -61,9 +61,10 @@ pub mod whole_attention;
 mod test_cases;
 
 pub use crate::kernel::{DryRun, Kernel, dry_run, launches};
-pub use activation::Activation;
 pub use arithmetic::Arithmetic;
 pub use in_place::InPlace;
+pub use inpage_cpu::lanes::activation::Activation;
+pub use norm::NormKind;
 pub use store::{Addends, Finish};
 pub use tile::MAX_SMALL_TOKENS;
 pub use variant::Variant;

@@ -9,54 +9,44 @@ use burn_wgpu::CubeTensor;
 
 use crate::kernel::allocate;
 
-/// Declares the op of a file, which has a function `launch` for the GPU and a function `twin` for the
-/// reference with these arguments. Generates an extension trait of burn's backends, its implementations for
-/// both, and `Dispatch::<name>`, which selects one of them by the tensors' device.
+/// Declares the op of a file. The file has a struct `Arguments` of tensors and other values, and the functions `launch`
+/// for the GPU and `twin` for the reference, which take it. Generates an extension trait of burn's backends, its
+/// implementations for both, and `Dispatch::<name>`, which selects one of them by the tensors' device.
 ///
-/// An op with a kernel for the CPU device has a third function `cpu` with these arguments, and the declaration
-/// starts with `cpu if` and the condition under which it is called instead of `twin`: the reference and the CPU
-/// device share burn's backend.
-///
-/// Structs of tensors derive [`ExtensionType`] and are marked with `#[extension_type]`.
+/// An op with a kernel for the CPU device has a third function `cpu`, and the declaration starts with `cpu if` and the
+/// condition under which it is called instead of `twin`: the reference and the CPU device share burn's backend.
 macro_rules! op {
-    (
-        cpu if ($on_cpu:expr);
-        fn $name:ident(
-            $($(#[$mark:ident])? $argument:ident: $type:ident $(<$of:ident>)?),* $(,)?
-        ) -> $($output:tt)+
-    ) => {
+    (cpu if ($is_on_cpu:expr); fn $name:ident(Arguments) -> $($output:tt)+) => {
         op! {
-            @first { if $on_cpu { return cpu($($argument),*); } }
-            fn $name($($(#[$mark])? $argument: $type $(<$of>)?),*) -> $($output)+
+            @first(arguments) {
+                let is_on_cpu: fn(&Arguments<burn::backend::Flex>) -> bool = $is_on_cpu;
+                if is_on_cpu(&arguments) {
+                    return cpu(arguments);
+                }
+            }
+            fn $name -> $($output)+
         }
     };
-    (
-        fn $($declaration:tt)+
-    ) => {
-        op! { @first {} fn $($declaration)+ }
+    (fn $name:ident(Arguments) -> $($output:tt)+) => {
+        op! { @first(arguments) {} fn $name -> $($output)+ }
     };
-    (
-        @first { $($first:tt)* }
-        fn $name:ident(
-            $($(#[$mark:ident])? $argument:ident: $type:ident $(<$of:ident>)?),* $(,)?
-        ) -> $($output:tt)+
-    ) => {
+    (@first($arguments:ident) { $($first:tt)* } fn $name:ident -> $($output:tt)+) => {
         #[burn::backend::backend_extension(Cube, Flex)]
         #[allow(clippy::type_complexity)]
         trait Op: burn::backend::Backend {
-            fn $name($($(#[$mark])? $argument: $type $(<$of>)?),*) -> $($output)+;
+            fn $name(#[extension_type] arguments: Arguments<Self>) -> $($output)+;
         }
 
         impl Op for burn::backend::Cube {
-            fn $name($($argument: $type $(<$of>)?),*) -> $($output)+ {
-                launch($($argument),*)
+            fn $name(arguments: Arguments<Self>) -> $($output)+ {
+                launch(arguments)
             }
         }
 
         impl Op for burn::backend::Flex {
-            fn $name($($argument: $type $(<$of>)?),*) -> $($output)+ {
+            fn $name($arguments: Arguments<Self>) -> $($output)+ {
                 $($first)*
-                twin($($argument),*)
+                twin($arguments)
             }
         }
     };

@@ -2,15 +2,23 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata, tensor::FloatTensor},
+    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::FloatTensor},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
 use super::op::op;
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) x: FloatTensor<B>,
+    pub(super) rows: usize,
+    pub(super) cols: usize,
+}
+
 op! {
-    fn reshape(x: FloatTensor<Self>, rows: usize, cols: usize) -> FloatTensor<Self>
+    fn reshape(Arguments) -> FloatTensor<Self>
 }
 
 /// The elements of `x` as `[rows, cols]`.
@@ -19,14 +27,24 @@ op! {
 /// If `x` has another number of elements.
 pub fn reshape<const D: usize>(x: Tensor<D>, [rows, cols]: [usize; 2]) -> Tensor<2> {
     assert_eq!(x.shape().num_elements(), rows * cols, "elements of a shape");
-    Tensor::from_dispatch(Dispatch::reshape(x.into_dispatch(), rows, cols))
+    Tensor::from_dispatch(Dispatch::reshape(Arguments {
+        x: x.into_dispatch(),
+        rows,
+        cols,
+    }))
 }
 
-pub(super) fn launch(x: CubeTensor, rows: usize, cols: usize) -> CubeTensor {
-    let dtype = x.dtype();
-    CubeTensor::new_contiguous(x.client, x.device, [rows, cols].into(), x.handle, dtype)
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let dtype = args.x.dtype();
+    CubeTensor::new_contiguous(
+        args.x.client,
+        args.x.device,
+        [args.rows, args.cols].into(),
+        args.x.handle,
+        dtype,
+    )
 }
 
-pub(super) fn twin(x: FlexTensor, rows: usize, cols: usize) -> FlexTensor {
-    x.reshape([rows, cols].into())
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    args.x.reshape([args.rows, args.cols].into())
 }

@@ -12,15 +12,20 @@ use super::op::{Maybe, op, output, twin_output};
 use super::variant::Variant;
 use crate::kernel::{Kernel, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) x: FloatTensor<B>,
+    pub(super) norm: FloatTensor<B>,
+    pub(super) eps: f32,
+    #[extension_type]
+    pub(super) residual: Maybe<B>,
+    pub(super) variant: Variant,
+}
+
 op! {
-    cpu if (variant.cpu);
-    fn rms_norm(
-        x: FloatTensor<Self>,
-        norm: FloatTensor<Self>,
-        eps: f32,
-        #[extension_type] residual: Maybe<Self>,
-        variant: Variant,
-    ) -> FloatTensor<Self>
+    cpu if (|it| it.variant.cpu);
+    fn rms_norm(Arguments) -> FloatTensor<Self>
 }
 
 const WORKGROUP: usize = 64;
@@ -34,13 +39,13 @@ pub fn rms_norm(
     residual: Option<Tensor<2>>,
     variant: Variant,
 ) -> Tensor<2> {
-    Tensor::from_dispatch(Dispatch::rms_norm(
-        x.into_dispatch(),
-        norm.into_dispatch(),
+    Tensor::from_dispatch(Dispatch::rms_norm(Arguments {
+        x: x.into_dispatch(),
+        norm: norm.into_dispatch(),
         eps,
-        residual.into(),
+        residual: residual.into(),
         variant,
-    ))
+    }))
 }
 
 /// An optional RMS norm of an op's input, which the op computes while it reads the input.
@@ -79,22 +84,19 @@ impl<B: Backend> InputNorm<B> {
 }
 
 impl InputNorm<Flex> {
-    /// The normalized input, for the twins.
-    pub(super) fn apply(self, x: FlexTensor) -> FlexTensor {
-        match self {
-            InputNorm::Rms { norm, eps } => twin(x, norm, eps, Maybe::None, Variant::PORTABLE),
-            InputNorm::None => x,
-        }
-    }
-}
-
-impl InputNorm<Flex> {
-    /// The normalized input on the CPU device.
-    pub(super) fn apply_on_cpu(self, x: FlexTensor) -> FlexTensor {
-        match self {
-            InputNorm::Rms { norm, eps } => cpu(x, norm, eps, Maybe::None, Variant::CPU),
-            InputNorm::None => x,
-        }
+    /// The normalized input, by the twin or by the kernels of the CPU device.
+    pub(super) fn apply(self, x: FlexTensor, is_on_cpu: bool) -> FlexTensor {
+        let InputNorm::Rms { norm, eps } = self else {
+            return x;
+        };
+        let compute = if is_on_cpu { cpu } else { twin };
+        compute(Arguments {
+            x,
+            norm,
+            eps,
+            residual: Maybe::None,
+            variant: Variant::PORTABLE,
+        })
     }
 }
 
@@ -117,35 +119,25 @@ pub fn kernel(cols: usize, eps: f32, residual: bool) -> Kernel {
         .module(wgsl!("rms_norm"))
 }
 
-pub(super) fn launch(
-    x: CubeTensor,
-    norm: CubeTensor,
-    eps: f32,
-    residual: Maybe<Cube>,
-    _variant: Variant,
-) -> CubeTensor {
-    let [tokens, cols] = x.shape().dims();
-    let out = output(&x, [tokens, cols]);
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let Arguments { residual, .. } = args;
+    let [tokens, cols] = args.x.shape().dims();
+    let out = output(&args.x, [tokens, cols]);
     let residual = residual.as_ref();
-    let mut buffers = vec![&x, &norm, &out];
+    let mut buffers = vec![&args.x, &args.norm, &out];
     buffers.extend(residual);
-    kernel(cols, eps, residual.is_some()).launch(&buffers, [tokens as u32, 1, 1]);
+    kernel(cols, args.eps, residual.is_some()).launch(&buffers, [tokens as u32, 1, 1]);
     out
 }
 
-pub(super) fn twin(
-    x: FlexTensor,
-    norm: FlexTensor,
-    eps: f32,
-    residual: Maybe<Flex>,
-    _variant: Variant,
-) -> FlexTensor {
-    let [tokens, cols] = x.shape().dims();
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let Arguments { norm, residual, .. } = args;
+    let [tokens, cols] = args.x.shape().dims();
     let norm = norm.storage::<f32>();
     let mut out = Vec::with_capacity(tokens * cols);
-    for row in x.storage::<f32>().chunks_exact(cols) {
+    for row in args.x.storage::<f32>().chunks_exact(cols) {
         let mean = row.iter().map(|v| v * v).sum::<f32>() / cols as f32;
-        let scale = (mean + eps).sqrt().recip();
+        let scale = (mean + args.eps).sqrt().recip();
         out.extend(row.iter().zip(norm).map(|(v, n)| v * scale * n));
     }
     if let Maybe::Some(residual) = residual {
@@ -155,17 +147,18 @@ pub(super) fn twin(
     twin_output(out, [tokens, cols])
 }
 
-fn cpu(
-    x: FlexTensor,
-    norm: FlexTensor,
-    eps: f32,
-    residual: Maybe<Flex>,
-    _variant: Variant,
-) -> FlexTensor {
-    let [tokens, cols] = x.shape().dims();
+fn cpu(args: Arguments<Flex>) -> FlexTensor {
+    let Arguments { residual, .. } = args;
+    let [tokens, cols] = args.x.shape().dims();
     let mut out = vec![0.0; tokens * cols];
     let residual = residual.as_ref().map(|residual| residual.storage::<f32>());
-    inpage_cpu::lanes::norm::rms_norm(x.storage(), norm.storage(), eps, residual, &mut out);
+    inpage_cpu::lanes::norm::rms_norm(
+        args.x.storage(),
+        args.norm.storage(),
+        args.eps,
+        residual,
+        &mut out,
+    );
     twin_output(out, [tokens, cols])
 }
 

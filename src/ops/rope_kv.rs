@@ -26,16 +26,21 @@ use super::{
 use crate::device::upload_words;
 use crate::kernel::{Kernel, grid, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    #[extension_type]
+    pub(super) heads: UnrotatedHeads<B>,
+    pub(super) kv: IntTensor<B>,
+    pub(super) step: IntTensor<B>,
+    pub(super) shape: RopeShape,
+    pub(super) format: KvFormat,
+    pub(super) variant: Variant,
+}
+
 op! {
-    cpu if (variant.cpu);
-    fn rope_kv(
-        #[extension_type] heads: UnrotatedHeads<Self>,
-        kv: IntTensor<Self>,
-        step: IntTensor<Self>,
-        shape: RopeShape,
-        format: KvFormat,
-        variant: Variant,
-    ) -> (FloatTensor<Self>, IntTensor<Self>)
+    cpu if (|it| it.variant.cpu);
+    fn rope_kv(Arguments) -> (FloatTensor<Self>, IntTensor<Self>)
 }
 
 const WORKGROUP: usize = 64;
@@ -119,14 +124,14 @@ pub fn rope_kv(
     variant: Variant,
 ) -> Tensor<2> {
     let format = kv.format();
-    let (q, memory) = Dispatch::rope_kv(
-        UnrotatedHeads::new(qkv, norm, turns),
-        kv.take().into_dispatch(),
-        step.words().into_dispatch(),
+    let (q, memory) = Dispatch::rope_kv(Arguments {
+        heads: UnrotatedHeads::new(qkv, norm, turns),
+        kv: kv.take().into_dispatch(),
+        step: step.words().into_dispatch(),
         shape,
         format,
         variant,
-    );
+    });
     kv.put(Tensor::from_dispatch(memory));
     Tensor::from_dispatch(q)
 }
@@ -179,61 +184,74 @@ pub(super) fn rotation(kernel: Kernel, shape: RopeShape, norm_eps: Option<f32>) 
     })
 }
 
-pub(super) fn launch(
-    heads: UnrotatedHeads<Cube>,
-    kv: CubeTensor,
-    step: CubeTensor,
-    shape: RopeShape,
-    format: KvFormat,
-    _variant: Variant,
-) -> (CubeTensor, CubeTensor) {
-    let [tokens, _] = heads.q.shape().dims();
-    let out = output(&heads.q, [tokens, shape.q_dim()]);
-    let lanes = shape.q_dim() / 4 + 2 * shape.kv_dim() / (4 * format.store_vectors());
-    let mut buffers = vec![&out, &kv, &step];
-    buffers.extend(heads.buffers());
+pub(super) fn launch(args: Arguments<Cube>) -> (CubeTensor, CubeTensor) {
+    let [tokens, _] = args.heads.q.shape().dims();
+    let out = output(&args.heads.q, [tokens, args.shape.q_dim()]);
+    let lanes =
+        args.shape.q_dim() / 4 + 2 * args.shape.kv_dim() / (4 * args.format.store_vectors());
+    let mut buffers = vec![&out, &args.kv, &args.step];
+    buffers.extend(args.heads.buffers());
     let grid = grid((tokens * lanes).div_ceil(WORKGROUP));
-    kernel(shape, format, heads.norm.eps()).launch(&buffers, grid);
-    (out, kv)
+    kernel(args.shape, args.format, args.heads.norm.eps()).launch(&buffers, grid);
+    (out, args.kv)
 }
 
-pub(super) fn twin(
-    heads: UnrotatedHeads<Flex>,
-    mut kv: FlexTensor,
-    step: FlexTensor,
-    shape: RopeShape,
-    format: KvFormat,
-    _variant: Variant,
-) -> (FlexTensor, FlexTensor) {
-    let UnrotatedHeads {
-        q,
-        k,
-        v,
-        norm,
-        turns,
-    } = heads;
-    let [tokens, _] = q.shape().dims();
-    let (words, turns) = (step.storage::<u32>(), turns.storage::<u32>());
+pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
+    let Arguments {
+        heads,
+        mut kv,
+        shape,
+        format,
+        ..
+    } = args;
+    let [tokens, _] = heads.q.shape().dims();
+    let words = args.step.storage::<u32>();
     let memory = kv.storage_mut::<u32>();
-    let mut keys = vec![0.0; shape.kv_dim()];
-    let mut out = vec![0.0; tokens * shape.q_dim()];
-    let half = shape.rope_dims / 2;
-    let (angles, parts) = turns.split_at(half.min(turns.len()));
-    let parts = if shape.by_parts { parts } else { &[] };
-    let normed = |head: &[f32], which: usize| -> Vec<f32> {
-        let InputNorm::Rms { norm, eps } = &norm else {
-            return head.to_vec();
-        };
-        let weights = &norm.storage::<f32>()[which * shape.head_dim..];
-        let mean = head.iter().map(|v| v * v).sum::<f32>() / shape.head_dim as f32;
-        let scale = (mean + eps).sqrt().recip();
-        let scaled = head.iter().zip(weights).map(|(v, w)| v * scale * w);
-        scaled.collect()
+    let (q_dim, kv_dim) = (shape.q_dim(), shape.kv_dim());
+    let mut keys = vec![0.0; kv_dim];
+    let mut out = vec![0.0; tokens * q_dim];
+    let part = |tensor: &FlexTensor, token: usize, which: usize, len: usize| {
+        let at = token * shape.stride[which] + shape.at[which];
+        tensor.storage::<f32>()[at..at + len].to_vec()
     };
-    let rotate = |from: &[f32], which: usize, to: &mut [f32], position: [u32; 3], scale: f32| {
+    for token in 0..(words[step::TOKENS] as usize).min(tokens) {
+        let position = step::row_position(words, token);
+        let rotary = match shape.by_parts {
+            true => step::row_rotary(words, token),
+            false => [position as u32; step::PARTS],
+        };
+        let table = step::row_table(words, token);
+        let q = part(&heads.q, token, 0, q_dim);
+        let to = &mut out[token * q_dim..][..q_dim];
+        heads.rotate(&q, 0, to, rotary, shape.q_scale, shape);
+        let at = step::kv_row(words, table, position, 0, kv_dim);
+        let k = part(&heads.k, token, 1, kv_dim);
+        heads.rotate(&k, 1, &mut keys, rotary, 1.0, shape);
+        format.store_at(memory, at, &keys);
+        let at = step::kv_row(words, table, position, 1, kv_dim);
+        format.store_at(memory, at, &part(&heads.v, token, 2, kv_dim));
+    }
+    (twin_output(out, [tokens, q_dim]), kv)
+}
+
+impl UnrotatedHeads<Flex> {
+    /// Normalizes, scales and rotates the query heads (`which == 0`) or key heads (`1`) of a token.
+    fn rotate(
+        &self,
+        from: &[f32],
+        which: usize,
+        to: &mut [f32],
+        position: [u32; 3],
+        scale: f32,
+        shape: RopeShape,
+    ) {
+        let turns = self.turns.storage::<u32>();
+        let half = shape.rope_dims / 2;
+        let (angles, parts) = turns.split_at(half.min(turns.len()));
+        let parts = if shape.by_parts { parts } else { &[] };
         let heads = from.chunks_exact(shape.head_dim);
         for (head, to) in heads.zip(to.chunks_exact_mut(shape.head_dim)) {
-            let head = normed(head, which);
+            let head = self.normed(head, which);
             for (to, from) in to.iter_mut().zip(&head) {
                 *to = from * scale;
             }
@@ -250,68 +268,42 @@ pub(super) fn twin(
                 to[b] = (head[a] * sin + head[b] * cos) * scale;
             }
         }
-    };
-    let part = |tensor: &FlexTensor, token: usize, which: usize, len: usize| {
-        let at = token * shape.stride[which] + shape.at[which];
-        tensor.storage::<f32>()[at..at + len].to_vec()
-    };
-    for token in 0..(words[step::TOKENS] as usize).min(tokens) {
-        let position = step::row_position(words, token);
-        let rotary = match shape.by_parts {
-            true => step::row_rotary(words, token),
-            false => [position as u32; step::PARTS],
-        };
-        let table = step::row_table(words, token);
-        rotate(
-            &part(&q, token, 0, shape.q_dim()),
-            0,
-            &mut out[token * shape.q_dim()..][..shape.q_dim()],
-            rotary,
-            shape.q_scale,
-        );
-        let at = step::kv_row(words, table, position, 0, shape.kv_dim());
-        rotate(
-            &part(&k, token, 1, shape.kv_dim()),
-            1,
-            &mut keys,
-            rotary,
-            1.0,
-        );
-        format.store(memory, at, &keys);
-        let at = step::kv_row(words, table, position, 1, shape.kv_dim());
-        format.store(memory, at, &part(&v, token, 2, shape.kv_dim()));
     }
-    (twin_output(out, [tokens, shape.q_dim()]), kv)
+
+    fn normed(&self, head: &[f32], which: usize) -> Vec<f32> {
+        let InputNorm::Rms { norm, eps } = &self.norm else {
+            return head.to_vec();
+        };
+        let weights = &norm.storage::<f32>()[which * head.len()..];
+        let mean = head.iter().map(|v| v * v).sum::<f32>() / head.len() as f32;
+        let scale = (mean + eps).sqrt().recip();
+        let scaled = head.iter().zip(weights).map(|(v, w)| v * scale * w);
+        scaled.collect()
+    }
 }
 
-fn cpu(
-    heads: UnrotatedHeads<Flex>,
-    mut kv: FlexTensor,
-    step: FlexTensor,
-    shape: RopeShape,
-    format: KvFormat,
-    _variant: Variant,
-) -> (FlexTensor, FlexTensor) {
-    let [tokens, _] = heads.q.shape().dims();
-    let rows = step::cpu_rows(step.storage(), tokens);
-    let norm = match &heads.norm {
+fn cpu(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
+    let Arguments { mut kv, .. } = args;
+    let [tokens, _] = args.heads.q.shape().dims();
+    let rows = step::cpu_rows(args.step.storage(), tokens);
+    let norm = match &args.heads.norm {
         InputNorm::Rms { norm, eps } => Some((norm.storage::<f32>(), *eps)),
         InputNorm::None => None,
     };
-    let mut out = vec![0.0; tokens * shape.q_dim()];
+    let mut out = vec![0.0; tokens * args.shape.q_dim()];
     inpage_cpu::lanes::rope::rope_kv(
-        heads.q.storage(),
-        heads.k.storage(),
-        heads.v.storage(),
+        args.heads.q.storage(),
+        args.heads.k.storage(),
+        args.heads.v.storage(),
         norm,
-        heads.turns.storage(),
+        args.heads.turns.storage(),
         kv.storage_mut(),
         &rows,
-        shape,
-        format.on_cpu(),
+        args.shape,
+        args.format,
         &mut out,
     );
-    (twin_output(out, [tokens, shape.q_dim()]), kv)
+    (twin_output(out, [tokens, args.shape.q_dim()]), kv)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{
-        Dispatch, TensorMetadata,
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::{Int, Tensor},
@@ -15,8 +15,15 @@ use burn_wgpu::CubeTensor;
 use super::op::{op, output, output_words, twin_output, twin_output_words};
 use crate::kernel::{Kernel, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) logits: FloatTensor<B>,
+    pub(super) shape: RouteShape,
+}
+
 op! {
-    fn route_experts(logits: FloatTensor<Self>, shape: RouteShape) -> (IntTensor<Self>, FloatTensor<Self>)
+    fn route_experts(Arguments) -> (IntTensor<Self>, FloatTensor<Self>)
 }
 
 /// Maximum number of experts of a layer.
@@ -55,7 +62,10 @@ pub fn route_experts(logits: Tensor<2>, shape: RouteShape) -> Routes {
         "a wrong number of experts per token"
     );
     assert_eq!(logits.dims()[1], shape.experts, "logits of other experts");
-    let (experts, shares) = Dispatch::route_experts(logits.into_dispatch(), shape);
+    let (experts, shares) = Dispatch::route_experts(Arguments {
+        logits: logits.into_dispatch(),
+        shape,
+    });
     Routes {
         experts: Tensor::from_dispatch(experts),
         shares: Tensor::from_dispatch(shares),
@@ -75,18 +85,22 @@ pub fn kernel(shape: RouteShape) -> Kernel {
         .module(wgsl!("route_experts"))
 }
 
-pub(super) fn launch(logits: CubeTensor, shape: RouteShape) -> (CubeTensor, CubeTensor) {
-    let [tokens, _] = logits.shape().dims();
-    let experts = output_words(&logits, [tokens, shape.used]);
-    let shares = output(&logits, [tokens, shape.used]);
-    kernel(shape).launch(&[&logits, &experts, &shares], [tokens as u32, 1, 1]);
+pub(super) fn launch(args: Arguments<Cube>) -> (CubeTensor, CubeTensor) {
+    let [tokens, _] = args.logits.shape().dims();
+    let experts = output_words(&args.logits, [tokens, args.shape.used]);
+    let shares = output(&args.logits, [tokens, args.shape.used]);
+    kernel(args.shape).launch(&[&args.logits, &experts, &shares], [tokens as u32, 1, 1]);
     (experts, shares)
 }
 
-pub(super) fn twin(logits: FlexTensor, shape: RouteShape) -> (FlexTensor, FlexTensor) {
-    let [tokens, _] = logits.shape().dims();
+pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
+    let [tokens, _] = args.logits.shape().dims();
     let (mut experts, mut shares) = (Vec::new(), Vec::new());
-    for row in logits.storage::<f32>().chunks_exact(shape.experts) {
+    for row in args
+        .logits
+        .storage::<f32>()
+        .chunks_exact(args.shape.experts)
+    {
         // NaN sorts below everything else.
         let place = |expert: usize| (!row[expert].is_nan(), row[expert]);
         let mut order: Vec<usize> = (0..row.len()).collect();
@@ -95,18 +109,18 @@ pub(super) fn twin(logits: FlexTensor, shape: RouteShape) -> (FlexTensor, FlexTe
             by_logit.unwrap_or(std::cmp::Ordering::Equal)
         });
         let power = |expert: usize| (row[expert] - row[order[0]]).exp();
-        let chosen = &order[..shape.used];
-        let sum: f32 = if shape.renormalize {
+        let chosen = &order[..args.shape.used];
+        let sum: f32 = if args.shape.renormalize {
             chosen.iter().map(|&expert| power(expert)).sum()
         } else {
-            (0..shape.experts).map(power).sum()
+            (0..args.shape.experts).map(power).sum()
         };
         experts.extend(chosen.iter().map(|&expert| expert as u32));
         shares.extend(chosen.iter().map(|&expert| power(expert) / sum));
     }
     (
-        twin_output_words(experts, [tokens, shape.used]),
-        twin_output(shares, [tokens, shape.used]),
+        twin_output_words(experts, [tokens, args.shape.used]),
+        twin_output(shares, [tokens, args.shape.used]),
     )
 }
 

@@ -2,15 +2,23 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata, tensor::FloatTensor},
+    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::FloatTensor},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
 use super::op::{op, twin_output};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) x: FloatTensor<B>,
+    pub(super) first: usize,
+    pub(super) count: usize,
+}
+
 op! {
-    fn rows(x: FloatTensor<Self>, first: usize, count: usize) -> FloatTensor<Self>
+    fn rows(Arguments) -> FloatTensor<Self>
 }
 
 /// The first row of a view is a multiple of this: bindings start at multiples of 256 bytes, and `cols` is a
@@ -24,28 +32,33 @@ pub fn rows(x: Tensor<2>, first: usize, count: usize) -> Tensor<2> {
         "a view from row {first}"
     );
     assert!(first + count <= x.dims()[0], "a view past the last row");
-    Tensor::from_dispatch(Dispatch::rows(x.into_dispatch(), first, count))
+    Tensor::from_dispatch(Dispatch::rows(Arguments {
+        x: x.into_dispatch(),
+        first,
+        count,
+    }))
 }
 
-pub(super) fn launch(x: CubeTensor, first: usize, count: usize) -> CubeTensor {
-    let [tokens, cols] = x.shape().dims();
-    let bytes = |rows: usize| (rows * cols * x.dtype().size()) as u64;
-    let handle = x
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let [tokens, cols] = args.x.shape().dims();
+    let bytes = |rows: usize| (rows * cols * args.x.dtype().size()) as u64;
+    let handle = args
+        .x
         .handle
         .clone()
-        .offset_start(bytes(first))
-        .offset_end(bytes(tokens - first - count));
+        .offset_start(bytes(args.first))
+        .offset_end(bytes(tokens - args.first - args.count));
     CubeTensor::new_contiguous(
-        x.client.clone(),
-        x.device.clone(),
-        [count, cols].into(),
+        args.x.client.clone(),
+        args.x.device.clone(),
+        [args.count, cols].into(),
         handle,
-        x.dtype(),
+        args.x.dtype(),
     )
 }
 
-pub(super) fn twin(x: FlexTensor, first: usize, count: usize) -> FlexTensor {
-    let [_, cols] = x.shape().dims();
-    let values = &x.storage::<f32>()[first * cols..][..count * cols];
-    twin_output(values.to_vec(), [count, cols])
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let [_, cols] = args.x.shape().dims();
+    let values = &args.x.storage::<f32>()[args.first * cols..][..args.count * cols];
+    twin_output(values.to_vec(), [args.count, cols])
 }

@@ -7,7 +7,7 @@
 use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{
-        Dispatch, TensorMetadata,
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::{Int, Tensor},
@@ -17,8 +17,16 @@ use burn_wgpu::CubeTensor;
 use super::op::{op, output_words, twin_output_words};
 use crate::kernel::{Kernel, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) logits: FloatTensor<B>,
+    pub(super) next: IntTensor<B>,
+    pub(super) top: usize,
+}
+
 op! {
-    fn score(logits: FloatTensor<Self>, next: IntTensor<Self>, top: usize) -> IntTensor<Self>
+    fn score(Arguments) -> IntTensor<Self>
 }
 
 /// A power of two, because best values and sums are reduced by halving.
@@ -41,11 +49,11 @@ pub struct RowScore {
 /// `[tokens]`, each below `vocab`, and the `top` best tokens, at most `vocab`. Returns
 /// `[tokens, score_words(top)]`; [`parse`] decodes a row.
 pub fn score(logits: Tensor<2>, next: Tensor<1, Int>, top: usize) -> Tensor<2, Int> {
-    Tensor::from_dispatch(Dispatch::score(
-        logits.into_dispatch(),
-        next.into_dispatch(),
+    Tensor::from_dispatch(Dispatch::score(Arguments {
+        logits: logits.into_dispatch(),
+        next: next.into_dispatch(),
         top,
-    ))
+    }))
 }
 
 /// Words of the score of a row.
@@ -77,21 +85,22 @@ pub fn kernel(vocab: usize, top: usize) -> Kernel {
         .module(wgsl!("score"))
 }
 
-pub(super) fn launch(logits: CubeTensor, next: CubeTensor, top: usize) -> CubeTensor {
-    let [tokens, vocab] = logits.shape().dims();
-    let out = output_words(&logits, [tokens, score_words(top)]);
-    kernel(vocab, top).launch(&[&logits, &next, &out], [tokens as u32, 1, 1]);
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let [tokens, vocab] = args.logits.shape().dims();
+    let out = output_words(&args.logits, [tokens, score_words(args.top)]);
+    kernel(vocab, args.top).launch(&[&args.logits, &args.next, &out], [tokens as u32, 1, 1]);
     out
 }
 
-pub(super) fn twin(logits: FlexTensor, next: FlexTensor, top: usize) -> FlexTensor {
-    let [tokens, vocab] = logits.shape().dims();
-    let mut out = Vec::with_capacity(tokens * score_words(top));
-    let rows = logits.storage::<f32>().chunks_exact(vocab);
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let Arguments { next, .. } = args;
+    let [tokens, vocab] = args.logits.shape().dims();
+    let mut out = Vec::with_capacity(tokens * score_words(args.top));
+    let rows = args.logits.storage::<f32>().chunks_exact(vocab);
     for (row, &next) in rows.zip(next.storage::<u32>()) {
-        out.extend(row_words(row, next as usize, top));
+        out.extend(row_words(row, next as usize, args.top));
     }
-    twin_output_words(out, [tokens, score_words(top)])
+    twin_output_words(out, [tokens, score_words(args.top)])
 }
 
 fn row_words(logits: &[f32], next: usize, top: usize) -> Vec<u32> {

@@ -5,8 +5,9 @@ use burn::{
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
+use inpage_cpu::lanes::activation::{Activation, activate};
 
-use super::{activation::Activation, op::Maybe};
+use super::op::Maybe;
 use crate::kernel::{Kernel, wgsl};
 
 /// A function of a product with its bias.
@@ -50,7 +51,7 @@ impl Finish {
     /// `finish` of each value on the CPU device.
     pub(super) fn apply_on_cpu(self, values: &mut [f32]) {
         match self {
-            Finish::Activation(activation) => activation.apply_on_cpu(values),
+            Finish::Activation(activation) => activate(values, activation),
             finish => values
                 .iter_mut()
                 .for_each(|value| *value = finish.apply(*value)),

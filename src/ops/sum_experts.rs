@@ -3,7 +3,7 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata, tensor::FloatTensor},
+    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::FloatTensor},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
@@ -14,12 +14,16 @@ use super::{
 };
 use crate::kernel::{Kernel, wgsl};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) products: FloatTensor<B>,
+    pub(super) shares: FloatTensor<B>,
+    pub(super) residual: FloatTensor<B>,
+}
+
 op! {
-    fn sum_experts(
-        products: FloatTensor<Self>,
-        shares: FloatTensor<Self>,
-        residual: FloatTensor<Self>,
-    ) -> FloatTensor<Self>
+    fn sum_experts(Arguments) -> FloatTensor<Self>
 }
 
 const WORKGROUP: usize = 64;
@@ -27,11 +31,11 @@ const WORKGROUP: usize = 64;
 /// `products` is `[tokens * used, rows]`, `shares` `[tokens, used]`, `residual` `[tokens, rows]`. Returns
 /// `[tokens, rows]`.
 pub fn sum_experts(products: Tensor<2>, shares: Tensor<2>, residual: Tensor<2>) -> Tensor<2> {
-    Tensor::from_dispatch(Dispatch::sum_experts(
-        products.into_dispatch(),
-        shares.into_dispatch(),
-        residual.into_dispatch(),
-    ))
+    Tensor::from_dispatch(Dispatch::sum_experts(Arguments {
+        products: products.into_dispatch(),
+        shares: shares.into_dispatch(),
+        residual: residual.into_dispatch(),
+    }))
 }
 
 /// The composed kernel.
@@ -50,18 +54,23 @@ pub fn kernel(rows: usize, used: usize) -> Kernel {
     store.modules(kernel).module(wgsl!("sum_experts"))
 }
 
-pub(super) fn launch(products: CubeTensor, shares: CubeTensor, residual: CubeTensor) -> CubeTensor {
-    let [tokens, rows] = residual.shape().dims();
-    let [_, used] = shares.shape().dims();
-    let out = output(&products, [tokens, rows]);
+pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let [tokens, rows] = args.residual.shape().dims();
+    let [_, used] = args.shares.shape().dims();
+    let out = output(&args.products, [tokens, rows]);
     kernel(rows, used).launch(
-        &[&products, &shares, &out, &residual],
+        &[&args.products, &args.shares, &out, &args.residual],
         [rows.div_ceil(WORKGROUP) as u32, tokens as u32, 1],
     );
     out
 }
 
-pub(super) fn twin(products: FlexTensor, shares: FlexTensor, residual: FlexTensor) -> FlexTensor {
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+    let Arguments {
+        products,
+        shares,
+        residual,
+    } = args;
     let [tokens, rows] = residual.shape().dims();
     let [_, used] = shares.shape().dims();
     let mut out = vec![0.0; tokens * rows];

@@ -1,7 +1,8 @@
 //! The variants and matrices that ops validate their kernels for.
 
+use inpage_cpu::lanes::activation::Activation;
+
 use super::{
-    activation::Activation,
     arithmetic::Arithmetic,
     attention::AttentionShape,
     kv_memory::KvFormat,

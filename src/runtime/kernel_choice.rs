@@ -51,7 +51,7 @@ pub(super) fn conditions(device: &ComputeDevice, needs: Needs<'_>) -> String {
         "types": types,
         "experts": needs.experts,
         "wholeAttention": needs.whole_attention,
-        "kvFormat": needs.kv_format,
+        "kvFormat": needs.kv_format.name(),
         "precision": format!("{:?}", needs.precision),
     });
     conditions.to_string()

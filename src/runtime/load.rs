@@ -4,7 +4,7 @@ use std::future::Future;
 use std::rc::Rc;
 
 use super::{
-    AdapterFiles, ChosenDevice, LoadReport, LoadTimes, Opened, Tuning,
+    AdapterFiles, ChosenDevice, LoadReport, LoadTimes, LoraReport, StartTimes, Tuning,
     fingerprint::FingerprintParts,
     kernel_choice::{KernelChoice, KnownKernels, conditions},
     open,
@@ -20,6 +20,7 @@ use crate::{
     model::{
         Checkpoint, LoadOptions, TowerPlan, Transformer, matrix_types, plan, sampling_defaults,
     },
+    ops::sample::SamplerVerdict,
     sample::SamplingDefaults,
     text::Tokenizer,
     weights::{ByteSource, Gguf, ModelFiles},
@@ -80,20 +81,15 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Loaded> {
     let LoadRequest {
-        files,
-        projector,
-        adapters,
         mut options,
         now_ms,
+        ..
     } = request;
     // In a worker, the clock starts with the worker.
     let worker = now_ms();
-    let Opened {
-        checkpoint: Checkpoint { gguf, source },
-        tokenizer,
-        adapters,
-    } = open(files, adapters, &options).await?;
-    let projector = Projector::open(files, projector, &options).await?;
+    let opened = open(request.files, request.adapters, &options).await?;
+    let (checkpoint, tokenizer) = (opened.checkpoint, opened.tokenizer);
+    let projector = Projector::open(request.files, request.projector, &options).await?;
     if let Some(projector) = &projector {
         options.takes_embeddings = true;
         let budget = &mut options.memory_budget_bytes;
@@ -102,94 +98,152 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     let opened_ms = now_ms();
     let mut chosen: ChosenDevice = device.await?.into();
     let device_ms = now_ms() - opened_ms;
-    let types = matrix_types(&gguf);
     let tower_bytes = projector.as_ref().map_or(0, Projector::tensor_bytes);
     let mut text_bytes = 0;
-    let (mut model, tower, times, conditions, is_kept, sampler) = loop {
-        let device = &chosen.device;
-        let tower = projector
-            .as_ref()
-            .map(|projector| tower(projector, &gguf, options, device));
-        let tower = tower.transpose()?;
-        let conditions = conditions(device, options.needs(&gguf, &types));
-        let (tuning, sampler) = KernelChoice::tuning(known, &conditions);
-        let is_kept = matches!(tuning, Tuning::Kept(_));
-        let progress = |read_bytes, total_bytes| {
-            text_bytes = total_bytes;
-            progress(read_bytes, total_bytes + tower_bytes);
-        };
-        let started = start(device, tuning, &gguf, &source, options, progress).await;
-        match (started, chosen.fallback.take()) {
-            (Err(error @ Error::NoDevice(_)), Some(cpu)) => {
-                chosen = ChosenDevice::cpu_because(cpu, &error);
-            }
-            (started, _) => {
-                let (model, times) = started?;
-                break (model, tower, times, conditions, is_kept, sampler);
-            }
-        }
+    let text_progress = |read_bytes, total_bytes| {
+        text_bytes = total_bytes;
+        progress(read_bytes, total_bytes + tower_bytes);
     };
-    let ChosenDevice { device, reason, .. } = chosen;
-    if let (Some(projector), Some(tower)) = (&projector, &tower) {
+    let text = Text {
+        checkpoint: &checkpoint,
+        projector: projector.as_ref(),
+        options,
+    };
+    let mut started = text.start(&mut chosen, known, text_progress).await?;
+    if let (Some(projector), Some(tower)) = (&projector, &started.tower) {
         let progress = |read_bytes| progress(text_bytes + read_bytes, text_bytes + tower_bytes);
-        start_tower(&mut model, tower, &projector.0.source, progress).await?;
+        start_tower(&mut started.model, tower, &projector.0.source, progress).await?;
     }
-    let format = tower.as_ref().map(|tower| tower.config().format());
-    let pictures = format.map(|format| PictureReader::new(format, &tokenizer));
-    let pictures = pictures.transpose()?;
-    let recording_ms = device.now_ms();
-    match is_kept {
-        true => model.warm_up_kept(sampler).await?,
-        false => model.warm_up().await?,
+    let pictures = started.pictures(&tokenizer)?;
+    let recording = started.record(&chosen.device).await?;
+    opened.adapters.set_on(&mut started.model).await?;
+    if started.is_kept {
+        started.model.compile_rest();
     }
-    let recording = device.now_ms() - recording_ms;
-    adapters.set_on(&mut model).await?;
-    if is_kept {
-        model.compile_rest();
-    }
-    let limits = model.limits();
-    let report = LoadReport {
-        device: device.report().clone(),
-        device_reason: reason,
-        variant: model.variant().name(),
-        architecture: model.config().architecture.clone(),
-        layers: model.config().layers.len(),
-        file_bytes: source.size_bytes(),
-        context_tokens: limits.context_tokens,
-        kv_format: model.kv_format(),
-        kv_pool_tokens: limits.page_count * limits.page_tokens,
-        kv_bytes: model.kv_bytes(),
-        vocab_size: limits.vocab_size,
-        decode_dispatches: model.decode_dispatches(),
-        projector: projector
-            .as_ref()
-            .zip(tower.as_ref())
-            .map(|(it, plan)| it.report(plan)),
-        // Known once the switches are.
-        tools: None,
-        lora: adapters.reports,
-        load_ms: LoadTimes {
-            worker,
-            header: opened_ms - worker,
-            device: device_ms,
-            kernels: times.kernels,
-            weights: times.weights,
-            recording,
-        },
+    let load_ms = LoadTimes {
+        worker,
+        header: opened_ms - worker,
+        device: device_ms,
+        kernels: started.times.kernels,
+        weights: started.times.weights,
+        recording,
     };
+    let report = text.report(&started, chosen, opened.adapters.reports, load_ms);
+    let projector = projector.as_ref().map(|it| &it.0.gguf);
     Ok(Loaded {
-        fingerprint_parts: FingerprintParts::of(
-            &gguf,
-            projector.as_ref().map(|it| &it.0.gguf),
-            &report,
-        )?,
-        kernels: KernelChoice::of(conditions, &model),
-        sampling_defaults: sampling_defaults(&gguf.metadata),
-        model,
+        fingerprint_parts: FingerprintParts::of(&checkpoint.gguf, projector, &report)?,
+        kernels: KernelChoice::of(started.conditions, &started.model),
+        sampling_defaults: sampling_defaults(&checkpoint.gguf.metadata),
+        model: started.model,
         pictures,
         tokenizer,
         report,
     })
+}
+
+/// What is started first: the text model, beside which a tower may stand.
+struct Text<'f, S> {
+    checkpoint: &'f Checkpoint<S>,
+    projector: Option<&'f Projector<S>>,
+    options: LoadOptions,
+}
+
+/// A started text model, and what its start found out.
+struct Started {
+    model: Transformer,
+    tower: Option<TowerPlan>,
+    times: StartTimes,
+    conditions: String,
+    /// Whether the form of its kernels is one that an earlier load validated.
+    is_kept: bool,
+    sampler: Option<SamplerVerdict>,
+}
+
+impl<S: ByteSource> Text<'_, S> {
+    /// Starts the model on the device, or on its fallback if no kernels compute correctly there.
+    async fn start(
+        &self,
+        chosen: &mut ChosenDevice,
+        known: KnownKernels<'_>,
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<Started> {
+        let (Checkpoint { gguf, source }, options) = (self.checkpoint, self.options);
+        let types = matrix_types(gguf);
+        loop {
+            let device = &chosen.device;
+            let tower = self.projector.map(|it| tower(it, gguf, options, device));
+            let tower = tower.transpose()?;
+            let conditions = conditions(device, options.needs(gguf, &types));
+            let (tuning, sampler) = KernelChoice::tuning(known, &conditions);
+            let started = start(device, tuning, gguf, source, options, &mut progress).await;
+            match (started, chosen.fallback.take()) {
+                (Err(error @ Error::NoDevice(_)), Some(cpu)) => {
+                    *chosen = ChosenDevice::cpu_because(cpu, &error);
+                }
+                (started, _) => {
+                    let (model, times) = started?;
+                    return Ok(Started {
+                        model,
+                        tower,
+                        times,
+                        conditions,
+                        is_kept: matches!(tuning, Tuning::Kept(_)),
+                        sampler,
+                    });
+                }
+            }
+        }
+    }
+
+    fn report(
+        &self,
+        started: &Started,
+        chosen: ChosenDevice,
+        lora: Vec<LoraReport>,
+        load_ms: LoadTimes,
+    ) -> LoadReport {
+        let model = &started.model;
+        let limits = model.limits();
+        let projector = self.projector.zip(started.tower.as_ref());
+        LoadReport {
+            device: chosen.device.report().clone(),
+            device_reason: chosen.reason,
+            variant: model.variant().name(),
+            architecture: model.config().architecture.clone(),
+            layers: model.config().layers.len(),
+            file_bytes: self.checkpoint.source.size_bytes(),
+            context_tokens: limits.context_tokens,
+            kv_format: model.kv_format(),
+            kv_pool_tokens: limits.page_count * limits.page_tokens,
+            kv_bytes: model.kv_bytes(),
+            vocab_size: limits.vocab_size,
+            decode_dispatches: model.decode_dispatches(),
+            projector: projector.map(|(it, plan)| it.report(plan)),
+            // Known once the switches are.
+            tools: None,
+            lora,
+            load_ms,
+        }
+    }
+}
+
+impl Started {
+    /// How the model takes pictures, if a tower stands beside it.
+    fn pictures(&self, tokenizer: &Tokenizer) -> Result<Option<PictureReader>> {
+        let format = self.tower.as_ref().map(|tower| tower.config().format());
+        let pictures = format.map(|format| PictureReader::new(format, tokenizer));
+        pictures.transpose()
+    }
+
+    /// Records the steps. Returns how long it took, in milliseconds of the device's clock.
+    async fn record(&mut self, device: &ComputeDevice) -> Result<f64> {
+        let begun_ms = device.now_ms();
+        match self.is_kept {
+            true => self.model.warm_up_kept(self.sampler).await?,
+            false => self.model.warm_up().await?,
+        }
+        Ok(device.now_ms() - begun_ms)
+    }
 }
 
 /// Validates the vision tower for a text model, before any weights are read.

@@ -3,8 +3,11 @@
 use serde::Serialize;
 
 use super::{LoraReport, ProjectorReport};
-use crate::api::ToolPrompts;
-use crate::{device::DeviceReport, ops::kv_memory::KvFormat};
+use crate::{
+    api::ToolPrompts,
+    device::DeviceReport,
+    ops::kv_memory::{KvFormat, kv_format_name},
+};
 
 /// The result of `engine.info()`. Once a model is loaded, it also has the members of the load report.
 #[derive(Debug, Clone, Serialize)]
@@ -45,6 +48,8 @@ pub struct LoadReport {
     /// Longest sequence, in tokens.
     pub context_tokens: usize,
     /// Format of the KV cache.
+    #[serde(with = "kv_format_name")]
+    #[cfg_attr(test, ts(as = "crate::ops::kv_memory::typescript::KvFormat"))]
     pub kv_format: KvFormat,
     /// Tokens of KV cache that all sequences share.
     pub kv_pool_tokens: usize,

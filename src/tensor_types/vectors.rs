@@ -29,7 +29,7 @@ pub(crate) fn types() -> Vec<GgmlType> {
     types.collect()
 }
 
-/// Decoded blocks of every quantized type.
+/// Decoded blocks of every supported type that has blocks.
 pub(crate) fn decoded() -> Vec<BlockVectors> {
     parse("decode", |bytes, values| (bytes, values))
 }
@@ -40,15 +40,15 @@ pub(crate) fn encoded() -> Vec<BlockVectors> {
 }
 
 fn parse(kind: &str, order: impl Fn(Vec<u8>, Vec<u8>) -> (Vec<u8>, Vec<u8>)) -> Vec<BlockVectors> {
-    let vectors = lines(kind).map(|words| {
-        let ty = TensorType::ALL.iter().find(|ty| ty.name() == words[0]);
+    let vectors = lines(kind).filter_map(|words| {
+        let ty = TensorType::ALL.iter().find(|ty| ty.name() == words[0])?;
         let (bytes, values) = order(unhex(words[1]), unhex(words[2]));
         let values = values.as_chunks().0.iter();
-        BlockVectors {
-            ty: *ty.expect("a type"),
+        Some(BlockVectors {
+            ty: *ty,
             bytes,
             values: values.map(|&bytes| f32::from_le_bytes(bytes)).collect(),
-        }
+        })
     });
     vectors.collect()
 }

@@ -1,5 +1,5 @@
-//! The direction of dependencies between the modules of the crate, as described by ARCHITECTURE.md, and among the files of
-//! each module, which must not have import cycles.
+//! The direction of dependencies between the modules of the crate, as described by ARCHITECTURE.md, inside `src/model` and the
+//! crate in `src/cpu`, and among the files of each module, which must not have import cycles.
 
 mod cycles;
 mod modules;
@@ -64,13 +64,60 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("kernel", &[]),
 ];
 
+/// The order inside a folder, from what uses the others down to what they use. A module uses those in its own row and in
+/// rows below.
+const MODEL_ROWS: &[&[&str]] = &[
+    &["sampling_defaults"],
+    &["inspect_tower", "refusal"],
+    &["inspect"],
+    &["transformer"],
+    &["picture_rows", "features"],
+    &["patch_grid", "pace"],
+    &["steps", "slots"],
+    &["lora"],
+    &["load", "checkpoint"],
+    &["kv_reservation"],
+    &["load_options"],
+    &["layers"],
+    &["hugging_face"],
+    &["vision"],
+    &["architectures"],
+    &["config"],
+];
+/// As [`MODEL_ROWS`], of the crate in `src/cpu`.
+const CPU_ROWS: &[&[&str]] = &[
+    &["module"],
+    &["product"],
+    &["activations", "kernel"],
+    &["lanes"],
+    &["kernel_module", "team"],
+    &["tensor_types"],
+    &["simd"],
+    &["inputs", "half"],
+];
+
+type Edges = BTreeMap<String, BTreeSet<String>>;
+
+fn read(folder: &str) -> Crate {
+    Crate::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder))
+}
+
 /// The files that each file of the crate uses, without test code.
-fn edges() -> BTreeMap<String, BTreeSet<String>> {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let edges = Crate::read(&src).edges();
+fn edges() -> Edges {
+    let edges = read("src").edges();
     let count: usize = edges.values().map(BTreeSet::len).sum();
     assert!(
         count > 500,
+        "only {count} uses found; the search may be broken"
+    );
+    edges
+}
+
+fn cpu_edges() -> Edges {
+    let edges = read("src/cpu").edges();
+    let count: usize = edges.values().map(BTreeSet::len).sum();
+    assert!(
+        count > 80,
         "only {count} uses found; the search may be broken"
     );
     edges
@@ -117,17 +164,64 @@ fn the_list_of_modules_has_an_order() {
 }
 
 #[test]
+fn modules_of_a_folder_use_only_their_row_and_those_below() {
+    let within = |edges: Edges, folder: &str, rows: &[&[&str]]| {
+        let child = |path: &str| {
+            let inside = match folder {
+                "" => Some(path),
+                folder => path.strip_prefix(folder)?.strip_prefix("::"),
+            };
+            inside
+                .map(|path| top(path).to_owned())
+                .filter(|it| !it.is_empty())
+        };
+        let row = |name: &str| {
+            let row = rows.iter().position(|row| row.contains(&name));
+            row.unwrap_or_else(|| panic!("{folder}::{name} is in no row"))
+        };
+        let mut seen = BTreeSet::new();
+        let mut wrong = Vec::new();
+        for (user, used) in &edges {
+            let Some(from) = child(user) else { continue };
+            for used in used {
+                if child(used).is_some_and(|to| row(&to) < row(&from)) {
+                    wrong.push(format!("{user} uses {used}"));
+                }
+            }
+            seen.insert(from);
+        }
+        let all: BTreeSet<String> = rows.concat().iter().map(|it| (*it).to_owned()).collect();
+        assert_eq!(seen, all, "the modules of {folder} and its rows");
+        assert!(
+            wrong.is_empty(),
+            "upward in {folder}:\n{}",
+            wrong.join("\n")
+        );
+    };
+    within(edges(), "model", MODEL_ROWS);
+    within(cpu_edges(), "", CPU_ROWS);
+}
+
+/// What `model/mod.rs` exports is for the modules above it. Inside, a file names the module that it uses, so that the order
+/// is visible in its imports.
+#[test]
+fn files_of_a_folder_do_not_import_through_its_root() {
+    assert_eq!(read("src").uses_through("model"), Vec::<String>::new());
+}
+
+#[test]
 fn files_of_a_module_have_an_order() {
-    let edges = edges();
-    let mut found = Vec::new();
-    for cycle in cycles(&edges) {
-        let members: BTreeSet<&String> = cycle.iter().collect();
-        let inside = cycle.iter().flat_map(|user| {
-            let used = edges[user].iter().filter(|used| members.contains(used));
-            used.map(move |used| format!("    {user} -> {used}"))
-        });
-        let inside: Vec<String> = inside.collect();
-        found.push(format!("{} files:\n{}", cycle.len(), inside.join("\n")));
+    for edges in [edges(), cpu_edges()] {
+        let mut found = Vec::new();
+        for cycle in cycles(&edges) {
+            let members: BTreeSet<&String> = cycle.iter().collect();
+            let inside = cycle.iter().flat_map(|user| {
+                let used = edges[user].iter().filter(|used| members.contains(used));
+                used.map(move |used| format!("    {user} -> {used}"))
+            });
+            let inside: Vec<String> = inside.collect();
+            found.push(format!("{} files:\n{}", cycle.len(), inside.join("\n")));
+        }
+        assert!(found.is_empty(), "import cycles\n{}", found.join("\n"));
     }
-    assert!(found.is_empty(), "import cycles\n{}", found.join("\n"));
 }

@@ -65,6 +65,30 @@ impl Crate {
         edges.collect()
     }
 
+    /// Imports of files below `folder` that name an item by the re-export in the root of `folder`.
+    pub fn uses_through(&self, folder: &str) -> Vec<String> {
+        let exported = &self.modules[folder].exported;
+        let below = format!("{folder}::");
+        let files = self
+            .modules
+            .iter()
+            .filter(|(user, _)| user.starts_with(&below));
+        let uses = files.flat_map(|(user, imports)| {
+            let through = imports.used.iter().filter(|path| {
+                let name = path
+                    .strip_prefix(&below)
+                    .map(|path| path.split("::").next());
+                name.flatten().is_some_and(|name| {
+                    // An item may have the name of the module that it is in.
+                    let is_module = self.modules.contains_key(&format!("{below}{name}"));
+                    exported.contains_key(name) && !is_module
+                })
+            });
+            through.map(move |path| format!("{user} uses {path}"))
+        });
+        uses.collect()
+    }
+
     /// The module that defines what `path` names.
     fn home(&self, path: &str, depth: usize) -> Option<String> {
         // Bounds the search. A re-export of itself would be a compile error.

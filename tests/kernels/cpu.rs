@@ -21,9 +21,8 @@ use inpage::{
         route_experts::Routes,
         step::Step,
     },
-    tensor_types::TensorType,
+    tensor_types::{PANEL_ROWS, TensorType},
 };
-use inpage_cpu::format::PANEL_ROWS;
 
 use crate::fixture::{Noise, ids, segment, tensor, values};
 
@@ -62,11 +61,10 @@ fn both(ty: TensorType, rows: usize, cols: usize, noise: &mut Noise) -> [Matrix;
     };
     let blocks = Matrix::reserve(shape, Layout::Blocks, &device);
     let blocks = blocks.write(0, words(&quants), 0, words(&scales));
-    let format = ty.panel_format();
     let mut panels = vec![0u8; shape.panel_words() * 4];
     let of_rows = bytes.chunks(PANEL_ROWS * row_bytes);
-    for (rows, panel) in of_rows.zip(panels.chunks_exact_mut(format.panel_bytes(cols))) {
-        format.pack(cols, rows, panel);
+    for (rows, panel) in of_rows.zip(panels.chunks_exact_mut(ty.panel_bytes(cols))) {
+        ty.pack(cols, rows, panel);
     }
     let packed = Matrix::reserve(shape, Layout::Panels, &device);
     [blocks, packed.write(0, words(&panels), 0, Vec::new())]
@@ -211,16 +209,19 @@ fn experts_equal_their_twins() {
             let routed = || upload_words(chosen.to_vec(), [tokens, USED], &device);
             let of_x = || tensor(&x, [tokens, dim], &device);
             let of_inner = || tensor(&inner, [tokens * USED, ffn_dim], &device);
+            let activation = Activation::ALL[tokens % Activation::ALL.len()];
             compare(&format!("gated {ty}, {tokens} tokens"), |i, variant| {
                 let (gate, up) = (&gate[i], &up[i]);
                 values(match tokens <= 8 {
                     true => {
-                        let norm = (tensor(&norm, [dim], &device), 1e-5);
-                        expert_gated_matvec(of_x(), norm, gate, up, ffn_dim, routed(), variant)
+                        let norm = Some((tensor(&norm, [dim], &device), 1e-5));
+                        let (x, to) = (of_x(), routed());
+                        expert_gated_matvec(x, norm, gate, up, ffn_dim, to, activation, variant)
                     }
                     false => {
                         let groups = group_experts(routed(), EXPERTS);
-                        expert_gated_matmul(of_x(), gate, up, ffn_dim, USED, groups, variant)
+                        let x = of_x();
+                        expert_gated_matmul(x, gate, up, ffn_dim, USED, groups, activation, variant)
                     }
                 })
             });

@@ -5,7 +5,7 @@ use inpage::{
     device::{Gpu, Graph, upload_words},
     model::{ExpertFeedForward, Norm},
     ops::{
-        Variant,
+        Activation, NormKind, Variant,
         embedding::embedding,
         expert_gated_matmul::expert_gated_matmul,
         expert_gated_matvec::expert_gated_matvec,
@@ -195,7 +195,8 @@ fn cases(gpu: &Gpu) -> Vec<(TensorType, Variant, Vec<usize>)> {
 #[test]
 fn experts_equal_their_twins() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(22));
-    for (format, variant, token_counts) in cases(&gpu) {
+    for (i, (format, variant, token_counts)) in cases(&gpu).into_iter().enumerate() {
+        let activation = Activation::ALL[i % Activation::ALL.len()];
         let layer = Matrices::new([format; 3], &mut noise, [gpu.device(), &cpu]);
         let (dim, ffn_dim) = (layer.dim, layer.ffn_dim);
         for tokens in token_counts {
@@ -210,10 +211,18 @@ fn experts_equal_their_twins() {
                     let inner = tensor(&inner, [tokens * USED, ffn_dim], device);
                     let shares = tensor(&shares, [tokens, USED], device);
                     if tokens <= MAX_TOKENS {
-                        let norm = (tensor(&norm, [dim], device), EPS);
+                        let norm = Some((tensor(&norm, [dim], device), EPS));
                         let to = experts.clone();
-                        let gated =
-                            expert_gated_matvec(x.clone(), norm, gate, up, ffn_dim, to, variant);
+                        let gated = expert_gated_matvec(
+                            x.clone(),
+                            norm,
+                            gate,
+                            up,
+                            ffn_dim,
+                            to,
+                            activation,
+                            variant,
+                        );
                         let routes = Routes { experts, shares };
                         Halves {
                             gated: values(gated),
@@ -222,8 +231,16 @@ fn experts_equal_their_twins() {
                     } else {
                         let groups = group_experts(experts, EXPERTS);
                         let to = groups.clone();
-                        let gated =
-                            expert_gated_matmul(x.clone(), gate, up, ffn_dim, USED, to, variant);
+                        let gated = expert_gated_matmul(
+                            x.clone(),
+                            gate,
+                            up,
+                            ffn_dim,
+                            USED,
+                            to,
+                            activation,
+                            variant,
+                        );
                         let products = expert_matmul(inner, down, dim, groups, variant);
                         Halves {
                             gated: values(gated),
@@ -255,6 +272,7 @@ fn layers(
         ffn_norm: Norm {
             weight: tensor(&norm, [dim], devices[i]),
             bias: None,
+            kind: NormKind::Rms,
             eps: EPS,
             variant,
         },
@@ -263,6 +281,7 @@ fn layers(
         ffn_up_exps: experts.up[i].clone(),
         ffn_down_exps: experts.down[i].clone(),
         used: USED,
+        activation: Activation::Silu,
         renormalize,
         variant,
     })

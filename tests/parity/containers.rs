@@ -218,7 +218,7 @@ fn folders_are_converted_to_every_quantizable_type() {
             "q6_k" => 0.15,
             "q5_0" | "q5_1" | "q5_k" => 0.25,
             "q4_0" | "q4_1" | "q4_k" => 0.5,
-            other => panic!("no bound for {other}"),
+            _ => 8.0 * ty.quantization_error(),
         };
         let all = logits(&Compute::reference(), &folder, &name, &prompt);
         let squares = all.iter().zip(&reference).map(|(a, b)| (a - b) * (a - b));

@@ -17,6 +17,42 @@ pub enum Activation {
     QuickGelu,
 }
 
+impl Activation {
+    /// All activations, for tests.
+    pub const ALL: [Activation; 3] = [Activation::Silu, Activation::Gelu, Activation::QuickGelu];
+
+    /// Its names in the `config.json` of Hugging Face folders.
+    pub fn names(self) -> &'static [&'static str] {
+        match self {
+            Activation::Silu => &["silu"],
+            Activation::Gelu => &["gelu_pytorch_tanh", "gelu_new"],
+            Activation::QuickGelu => &["quick_gelu"],
+        }
+    }
+
+    /// The function of one value, with the functions of the standard library: the twin of the kernels.
+    pub fn apply(self, x: f32) -> f32 {
+        match self {
+            Activation::Silu => x / (1.0 + (-x).exp()),
+            Activation::Gelu => {
+                let y = (2.0 / std::f32::consts::PI).sqrt() * (x + 0.044_715 * x * x * x);
+                0.5 * x * (1.0 + y.tanh())
+            }
+            Activation::QuickGelu => x / (1.0 + (-1.702 * x).exp()),
+        }
+    }
+
+    /// The module of the function for GPUs. Not inlined: kernels are identified by the addresses of their modules.
+    #[inline(never)]
+    pub fn wgsl(self) -> &'static str {
+        match self {
+            Activation::Silu => wgsl!("shared/activation/silu"),
+            Activation::Gelu => wgsl!("shared/activation/gelu"),
+            Activation::QuickGelu => wgsl!("shared/activation/quick_gelu"),
+        }
+    }
+}
+
 /// Writes `activation(gate) * up` to `out`. All have the same length.
 pub fn gated(gate: &[f32], up: &[f32], activation: Activation, out: &mut [f32]) {
     run(Gated {
@@ -116,7 +152,7 @@ mod tests {
         let mut gate: Vec<f32> = (-4000..4000).map(|i| i as f32 * 0.005).collect();
         gate.extend([1e4, -1e4, 1e-30, -0.0, 3.0]);
         let up = wave(gate.len(), 3);
-        for activation in [Activation::Silu, Activation::Gelu, Activation::QuickGelu] {
+        for activation in Activation::ALL {
             let mut seen = Vec::new();
             for backend in backends() {
                 let (mut out, mut alone) = (vec![0.0; gate.len()], gate.clone());
@@ -155,14 +191,10 @@ mod tests {
 
     #[test]
     fn endless_values_do_not_become_numbers() {
-        let mut x = [f32::NAN, f32::INFINITY];
-        activate(&mut x, Activation::Silu);
-        assert!(x[0].is_nan() && x[1] == f32::INFINITY);
-        let mut x = [f32::NAN, f32::INFINITY];
-        activate(&mut x, Activation::Gelu);
-        assert!(x[0].is_nan() && x[1] == f32::INFINITY);
-        let mut x = [f32::NAN, f32::INFINITY];
-        activate(&mut x, Activation::QuickGelu);
-        assert!(x[0].is_nan() && x[1] == f32::INFINITY);
+        for activation in Activation::ALL {
+            let mut x = [f32::NAN, f32::INFINITY];
+            activate(&mut x, activation);
+            assert!(x[0].is_nan() && x[1] == f32::INFINITY, "{activation:?}");
+        }
     }
 }

@@ -4,6 +4,7 @@
 use std::marker::PhantomData;
 
 use super::f32x8::LANES;
+use crate::half::{f16_from_f32, f16_to_f32};
 
 /// Tokens per page.
 pub const PAGE_TOKENS: usize = 64;
@@ -129,13 +130,15 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The format of a KV cache. A row is the K or the V of one token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// The format of a KV cache. A row is the K or the V of one token. A new format is an arm in each match below, its files in
+/// `shaders/shared/kv`, and its vectors in `attention::load`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum KvFormat {
     /// f32 elements: exact.
     F32 = 0,
     /// f16 elements, two in a word; values beyond ±65504 are clamped.
+    #[default]
     F16 = 1,
     /// Blocks of 32 elements of a head: an f32 scale, then 32 i8, each the element divided by the scale.
     Q8_0 = 2,
@@ -144,6 +147,30 @@ pub enum KvFormat {
 impl KvFormat {
     /// All formats.
     pub const ALL: [KvFormat; 3] = [KvFormat::F32, KvFormat::F16, KvFormat::Q8_0];
+
+    /// The names of [`ALL`](Self::ALL).
+    pub const NAMES: [&str; 3] = ["f32", "f16", "q8_0"];
+
+    /// The name in options and in the names of kernels.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// The format with a name.
+    pub fn from_name(name: &str) -> Option<KvFormat> {
+        let mut formats = KvFormat::ALL.into_iter();
+        formats.find(|format| format.name() == name)
+    }
+
+    /// How far attention on a device may be from the twin when the kernels are validated. Devices may round elements to
+    /// either side.
+    pub fn tolerance(self) -> f32 {
+        match self {
+            KvFormat::F32 => 1e-3,
+            KvFormat::F16 => 4e-3,
+            KvFormat::Q8_0 => 3e-2,
+        }
+    }
 
     /// The number of elements of a head is a multiple of this.
     pub fn head_multiple(self) -> usize {
@@ -158,7 +185,8 @@ impl KvFormat {
         2 * PAGE_TOKENS * self.words(kv_dim)
     }
 
-    /// Words of `elements` elements, a multiple of [`head_multiple`](Self::head_multiple).
+    /// Words of `elements` elements, a multiple of [`head_multiple`](Self::head_multiple), or the first word of the block of
+    /// the next one.
     pub fn words(self, elements: usize) -> usize {
         match self {
             KvFormat::F32 => elements,
@@ -170,6 +198,62 @@ impl KvFormat {
     /// The first word of the K (`value == 0`) or the V (`1`) of page token `token` on page `page`.
     pub(crate) fn row_at(self, page: u32, value: usize, token: usize, kv_dim: usize) -> usize {
         ((page as usize * 2 + value) * PAGE_TOKENS + token) * self.words(kv_dim)
+    }
+
+    /// Vectors of four elements that one lane of a GPU stores.
+    pub fn store_vectors(self) -> usize {
+        self.head_multiple() / 4
+    }
+
+    /// The module that reads vectors on GPUs. Not inlined: kernels are identified by the addresses of their modules.
+    #[inline(never)]
+    pub fn load_wgsl(self) -> &'static str {
+        match self {
+            KvFormat::F32 => wgsl!("shared/kv/f32"),
+            KvFormat::F16 => wgsl!("shared/kv/f16"),
+            KvFormat::Q8_0 => wgsl!("shared/kv/q8_0"),
+        }
+    }
+
+    /// The module that writes vectors; used with [`load_wgsl`](Self::load_wgsl).
+    #[inline(never)]
+    pub fn store_wgsl(self) -> &'static str {
+        match self {
+            KvFormat::F32 => wgsl!("shared/kv/f32_store"),
+            KvFormat::F16 => wgsl!("shared/kv/f16_store"),
+            KvFormat::Q8_0 => wgsl!("shared/kv/q8_0_store"),
+        }
+    }
+
+    /// Decodes elements starting with `first`, a multiple of 4: the CPU twin of `kv_load`.
+    pub fn load(self, words: &[u32], first: usize, out: &mut [f32]) {
+        let words = &words[self.words(first)..];
+        match self {
+            KvFormat::F32 => {
+                for (element, word) in out.iter_mut().zip(words) {
+                    *element = f32::from_bits(*word);
+                }
+            }
+            KvFormat::F16 => {
+                for (i, element) in out.iter_mut().enumerate() {
+                    *element = f16_to_f32((words[i / 2] >> (16 * (i % 2))) as u16);
+                }
+            }
+            KvFormat::Q8_0 => {
+                for (i, element) in out.iter_mut().enumerate() {
+                    let i = first % BLOCK + i;
+                    let block = &words[i / BLOCK * BLOCK_WORDS..][..BLOCK_WORDS];
+                    let quant = (block[1 + i % BLOCK / 4] >> (8 * (i % 4))) as i8;
+                    *element = f32::from(quant) * f32::from_bits(block[0]);
+                }
+            }
+        }
+    }
+
+    /// Encodes a row whose first element is `first` of `words`.
+    pub fn store_at(self, words: &mut [u32], first: usize, row: &[f32]) {
+        let at = self.words(first);
+        self.store(&mut words[at..][..self.words(row.len())], row);
     }
 
     /// Encodes the elements of `row` into as many words as they need.
@@ -198,22 +282,11 @@ impl KvFormat {
 
 /// The nearest f16, even on ties; values beyond the range become the largest one.
 fn f16_bits(value: f32) -> u16 {
-    let sign = (value.to_bits() >> 16) & 0x8000;
-    let size = f32::from_bits(value.to_bits() & 0x7fff_ffff);
-    let bits = size.to_bits();
-    let magnitude = if size.is_nan() {
-        0x7e00 | ((bits >> 13) & 0x3ff)
-    } else if size >= 65504.0 {
-        0x7bff
-    } else if size < 6.103_515_6e-5 {
-        // Subnormal in f16: units of 2^-24, to which the sum with 0.5 rounds.
-        (size + 0.5).to_bits() - 0.5f32.to_bits()
-    } else {
-        let odd = (bits >> 13) & 1;
-        (bits + 0xfff + odd - (112 << 23)) >> 13
-    };
-    (magnitude | sign) as u16
+    f16_from_f32(value.clamp(-F16_MAX, F16_MAX))
 }
+
+/// The largest f16.
+const F16_MAX: f32 = 65504.0;
 
 /// Encodes 32 elements.
 fn store_block(block: &mut [u32], values: &[f32]) {
@@ -239,7 +312,6 @@ fn store_block(block: &mut [u32], values: &[f32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::f32x8::f16_to_f32;
 
     #[test]
     fn every_f16_is_stored_as_itself() {
@@ -292,5 +364,67 @@ mod tests {
     fn pages_have_the_size_of_their_format() {
         let words = KvFormat::ALL.map(|format| format.page_words(64));
         assert_eq!(words, [2 * 64 * 64, 2 * 64 * 32, 2 * 64 * 18]);
+    }
+
+    /// A row stored after another one and loaded in parts.
+    fn kept(format: KvFormat, row: &[f32]) -> Vec<f32> {
+        let mut words = vec![0; format.words(2 * row.len())];
+        format.store_at(&mut words, row.len(), row);
+        assert!(
+            words[..format.words(row.len())]
+                .iter()
+                .all(|word| *word == 0)
+        );
+        let mut out = vec![f32::NAN; row.len()];
+        let (head, tail) = out.split_at_mut(12.min(row.len()));
+        format.load(&words, row.len(), head);
+        format.load(&words, row.len() + head.len(), tail);
+        out
+    }
+
+    fn rows() -> Vec<Vec<f32>> {
+        let wave = |n: usize| (0..n).map(|i| (i as f32 * 0.7).sin() * 3.0).collect();
+        vec![wave(32), wave(96), vec![0.0; 32]]
+    }
+
+    #[test]
+    fn loaded_elements_are_close_to_stored_ones() {
+        for row in rows() {
+            assert_eq!(kept(KvFormat::F32, &row), row);
+            for (a, b) in kept(KvFormat::F16, &row).iter().zip(&row) {
+                assert!((a - b).abs() <= b.abs() / 2048.0, "{a} for {b}");
+            }
+            // At most half a quantization step of the largest element.
+            for (a, b) in kept(KvFormat::Q8_0, &row).iter().zip(&row) {
+                assert!((a - b).abs() <= 3.0 / 127.0 / 2.0 + 1e-6, "{a} for {b}");
+            }
+        }
+        assert_eq!(
+            kept(KvFormat::F16, &[0.5, -1.0, 2.0, 6e-8]),
+            [0.5, -1.0, 2.0, 5.9604645e-8]
+        );
+        let mut row = [0.0; 32];
+        (row[0], row[5], row[31]) = (-127.0, 64.4, 3.0);
+        let mut quants = row;
+        quants[5] = 64.0;
+        assert_eq!(kept(KvFormat::Q8_0, &row), quants);
+    }
+
+    #[test]
+    fn half_elements_never_become_infinite() {
+        let huge = [65504.0, 65520.0, 1e30, -f32::INFINITY];
+        assert_eq!(
+            kept(KvFormat::F16, &huge),
+            [65504.0, 65504.0, 65504.0, -65504.0]
+        );
+    }
+
+    #[test]
+    fn formats_have_one_name() {
+        for (format, name) in KvFormat::ALL.into_iter().zip(KvFormat::NAMES) {
+            assert_eq!(format.name(), name);
+            assert_eq!(KvFormat::from_name(name), Some(format));
+        }
+        assert_eq!(KvFormat::from_name("q4_0"), None);
     }
 }

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::{
     activations::Activations,
-    format::{Format, PANEL_ROWS},
     product::{InstructionSet, Job, Matrix},
+    tensor_types::{PANEL_ROWS, ScaleWord, TensorType},
 };
 
 /// Pseudo-random numbers: splitmix64.
@@ -30,24 +30,10 @@ impl Random {
     }
 }
 
-/// Bytes of a file block, and where its f16 scales are.
-pub(super) fn file_block(format: Format) -> (usize, &'static [usize]) {
-    match format {
-        Format::F32 => (16, &[]),
-        Format::F16 | Format::BF16 => (8, &[]),
-        Format::Q8_0 => (34, &[0]),
-        Format::Q4_0 | Format::IQ4_NL => (18, &[0]),
-        Format::Q4_1 => (20, &[0, 2]),
-        Format::Q5_0 => (22, &[0]),
-        Format::Q5_1 => (24, &[0, 2]),
-        Format::Q2_K => (84, &[80, 82]),
-        Format::Q3_K => (110, &[108]),
-        Format::Q4_K => (144, &[0, 2]),
-        Format::Q5_K => (176, &[0, 2]),
-        Format::Q6_K => (210, &[208]),
-        Format::IQ4_XS => (136, &[0]),
-        Format::MXFP4 => (17, &[]),
-    }
+/// Bytes of a unit of a row in the file, and where its f16 scales are.
+pub(super) fn file_block(ty: TensorType) -> (usize, &'static [usize]) {
+    let bytes = ty.unit_cols() / ty.block_len() * ty.block_bytes();
+    (bytes, ty.halves())
 }
 
 /// An f16 in the range of scales: a random mantissa and sign, 2^-9 to 2^-6; sometimes subnormal or zero.
@@ -67,34 +53,34 @@ fn scale(random: &mut Random) -> u16 {
 
 /// Rows of random bits, as in the file, with scales of usual sizes.
 pub(super) fn random_rows(
-    format: Format,
+    ty: TensorType,
     rows: usize,
     cols: usize,
     random: &mut Random,
 ) -> Vec<u8> {
     let values = rows * cols;
-    match format {
-        Format::F32 => random
+    match ty {
+        TensorType::F32 => random
             .floats(values)
             .iter()
             .flat_map(|x| x.to_le_bytes())
             .collect(),
-        Format::BF16 => {
+        TensorType::BF16 => {
             let upper = |x: &f32| ((x.to_bits() >> 16) as u16).to_le_bytes();
             random.floats(values).iter().flat_map(upper).collect()
         }
-        Format::F16 => (0..values)
+        TensorType::F16 => (0..values)
             .flat_map(|_| scale(random).to_le_bytes())
             .collect(),
         _ => {
-            let (bytes, scales) = file_block(format);
+            let (bytes, scales) = file_block(ty);
             let mut all = Vec::new();
-            for _ in 0..values / format.unit_cols() {
+            for _ in 0..values / ty.unit_cols() {
                 let mut block: Vec<u8> = (0..bytes).map(|_| random.next() as u8).collect();
                 for &at in scales {
                     block[at..at + 2].copy_from_slice(&scale(random).to_le_bytes());
                 }
-                if format == Format::MXFP4 {
+                if ty.has_scales() && ty.scale_word(0) == ScaleWord::Exponents {
                     block[0] = 116 + block[0] % 8;
                 }
                 all.extend(block);
@@ -106,39 +92,39 @@ pub(super) fn random_rows(
 
 /// A packed matrix.
 pub(super) struct Packed {
-    pub(super) format: Format,
+    pub(super) ty: TensorType,
     pub(super) rows: usize,
     pub(super) cols: usize,
     pub(super) panels: Vec<u8>,
 }
 
 impl Packed {
-    pub(super) fn new(format: Format, cols: usize, file: &[u8]) -> Packed {
-        let (block, _) = file_block(format);
-        let row_bytes = cols / format.unit_cols() * block;
-        let panel_bytes = format.panel_bytes(cols);
+    pub(super) fn new(ty: TensorType, cols: usize, file: &[u8]) -> Packed {
+        let (block, _) = file_block(ty);
+        let row_bytes = cols / ty.unit_cols() * block;
+        let panel_bytes = ty.panel_bytes(cols);
         let rows = file.len() / row_bytes;
         // Packing must not rely on what was there.
         let mut panels = vec![0xa5; rows.div_ceil(PANEL_ROWS) * panel_bytes];
         let packed = panels.chunks_exact_mut(panel_bytes);
         for (rows, panel) in file.chunks(PANEL_ROWS * row_bytes).zip(packed) {
-            format.pack(cols, rows, panel);
+            ty.pack(cols, rows, panel);
         }
         Packed {
-            format,
+            ty,
             rows,
             cols,
             panels,
         }
     }
 
-    pub(super) fn random(format: Format, rows: usize, cols: usize, random: &mut Random) -> Packed {
-        Packed::new(format, cols, &random_rows(format, rows, cols, random))
+    pub(super) fn random(ty: TensorType, rows: usize, cols: usize, random: &mut Random) -> Packed {
+        Packed::new(ty, cols, &random_rows(ty, rows, cols, random))
     }
 
     pub(super) fn matrix(&self) -> Matrix<'_> {
         Matrix {
-            format: self.format,
+            ty: self.ty,
             rows: self.rows,
             cols: self.cols,
             panels: &self.panels,
@@ -147,10 +133,10 @@ impl Packed {
 
     /// The exact values of a row.
     pub(super) fn row(&self, row: usize) -> Vec<f32> {
-        let panel_bytes = self.format.panel_bytes(self.cols);
+        let panel_bytes = self.ty.panel_bytes(self.cols);
         let panel = &self.panels[row / PANEL_ROWS * panel_bytes..][..panel_bytes];
         let mut values = vec![0.0; self.cols];
-        self.format.unpack_row(panel, row % PANEL_ROWS, &mut values);
+        self.ty.unpack_row(panel, row % PANEL_ROWS, &mut values);
         values
     }
 
@@ -170,9 +156,9 @@ impl Packed {
 }
 
 /// Prepared inputs.
-pub(super) fn activations(x: &[f32], cols: usize, format: Format) -> Activations {
+pub(super) fn activations(x: &[f32], cols: usize, ty: TensorType) -> Activations {
     let mut activations = Activations::default();
-    activations.set(x, cols, format);
+    activations.set(x, cols, ty);
     activations
 }
 

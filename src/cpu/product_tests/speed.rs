@@ -1,13 +1,13 @@
 //! A measurement, not a test: `cargo test --release -p inpage-cpu speed -- --ignored --nocapture`. Prints JSON: for each
-//! format, billions of multiply-adds a second on one thread for some numbers of tokens; quantizing is included.
+//! type, billions of multiply-adds a second on one thread for some numbers of tokens; quantizing is included.
 
 use std::time::{Duration, Instant};
 
 use super::matrices::{Packed, Random};
 use crate::{
     activations::Activations,
-    format::Format,
     product::{instruction_set, multiply},
+    tensor_types::TensorType,
 };
 
 /// The least time of several runs.
@@ -35,15 +35,15 @@ fn speed() {
         instruction_set(),
         to.len() as f64 / copy.as_nanos() as f64
     );
-    let only = std::env::var("FORMAT").ok();
-    let formats = Format::ALL
-        .into_iter()
-        .filter(|format| only.as_ref().is_none_or(|only| only == format.name()));
-    for (i, format) in formats.enumerate() {
+    let only = std::env::var("TYPE").ok();
+    let types = TensorType::ALL
+        .iter()
+        .filter(|ty| only.as_ref().is_none_or(|only| only == ty.lowercase_name()));
+    for (i, &ty) in types.enumerate() {
         // One panel of random rows, again and again.
-        let panel = Packed::random(format, 8, cols, &mut random).panels;
+        let panel = Packed::random(ty, 8, cols, &mut random).panels;
         let packed = Packed {
-            format,
+            ty,
             rows,
             cols,
             panels: panel.repeat(rows / 8),
@@ -53,14 +53,14 @@ fn speed() {
             let inputs = random.floats(tokens * cols);
             let mut out = vec![0.0; tokens * rows];
             let time = least(|| {
-                x.set(&inputs, cols, format);
+                x.set(&inputs, cols, ty);
                 multiply(packed.matrix(), 0..rows, &x, 1, &mut out);
             });
             let rate = (tokens * rows * cols) as f64 / time.as_nanos() as f64;
             format!("\"{tokens}\":{rate:.1}")
         });
         let comma = if i == 0 { "" } else { "," };
-        println!("{comma}\"{}\":{{{}}}", format.name(), rates.join(","));
+        println!("{comma}\"{}\":{{{}}}", ty.lowercase_name(), rates.join(","));
     }
     println!("}}}}");
 }

@@ -1,22 +1,21 @@
 //! Exact values of packed rows, against vectors of another implementation.
 
 use super::matrices::{Packed, Random, file_block};
-use crate::format::{Format, PANEL_ROWS};
+use crate::tensor_types::{PANEL_ROWS, TensorType};
 
-/// Format, blocks and values of each line of decoded blocks.
-fn vectors() -> impl Iterator<Item = (Format, Vec<u8>, Vec<u32>)> {
+/// TensorType, blocks and values of each line of decoded blocks.
+fn vectors() -> impl Iterator<Item = (TensorType, Vec<u8>, Vec<u32>)> {
     let lines = include_str!("../../tensor_types/vectors.txt").lines();
     lines.filter_map(|line| {
         let words: Vec<&str> = line.strip_prefix("decode ")?.split(' ').collect();
-        let name = words[0].to_lowercase();
-        let format = Format::ALL.into_iter().find(|format| format.name() == name);
+        let ty = TensorType::ALL.iter().find(|ty| ty.name() == words[0])?;
         let values = unhex(words[2]);
         let values = values
             .as_chunks()
             .0
             .iter()
             .map(|&bytes| u32::from_le_bytes(bytes));
-        Some((format.expect("a format"), unhex(words[1]), values.collect()))
+        Some((*ty, unhex(words[1]), values.collect()))
     })
 }
 
@@ -27,35 +26,31 @@ fn unhex(digits: &str) -> Vec<u8> {
 
 #[test]
 fn packed_blocks_have_the_values_of_the_vectors() {
-    let mut formats = Vec::new();
-    for (format, bytes, values) in vectors() {
-        formats.push(format);
-        let (block, _) = file_block(format);
+    let mut types = Vec::new();
+    for (ty, bytes, values) in vectors() {
+        types.push(ty);
+        let (block, _) = file_block(ty);
         let cols = values.len();
-        assert_eq!(bytes.len() / block * format.unit_cols(), cols);
+        assert_eq!(bytes.len() / block * ty.unit_cols(), cols);
         // As one row, and as a row for each block: more than a panel of Q8_0.
-        for cols in [cols, format.unit_cols()] {
-            let packed = Packed::new(format, cols, &bytes);
+        for cols in [cols, ty.unit_cols()] {
+            let packed = Packed::new(ty, cols, &bytes);
             for (row, values) in values.chunks(cols).enumerate() {
                 let unpacked: Vec<u32> = packed.row(row).iter().map(|x| x.to_bits()).collect();
-                assert_eq!(unpacked, values, "{format:?} row {row} of {cols} columns");
+                assert_eq!(unpacked, values, "{ty:?} row {row} of {cols} columns");
             }
         }
     }
-    let quantized = Format::ALL
-        .into_iter()
-        .filter(|format| format.unit_cols() > 4);
-    assert!(
-        quantized.clone().count() == 13
-            && quantized.clone().all(|format| formats.contains(&format))
-    );
+    for ty in TensorType::ALL.iter().filter(|ty| ty.has_scales()) {
+        assert!(types.contains(ty), "no vectors of {ty}");
+    }
 }
 
 #[test]
 fn floats_have_their_own_bits() {
     let halves: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
-    let f16 = Packed::new(Format::F16, 1 << 13, &halves);
-    let bf16 = Packed::new(Format::BF16, 1 << 13, &halves);
+    let f16 = Packed::new(TensorType::F16, 1 << 13, &halves);
+    let bf16 = Packed::new(TensorType::BF16, 1 << 13, &halves);
     for row in 0..8 {
         let (f16, bf16) = (f16.row(row), bf16.row(row));
         for (column, (f16, bf16)) in f16.into_iter().zip(bf16).enumerate() {
@@ -80,7 +75,7 @@ fn floats_have_their_own_bits() {
         }
     }
     let values = Random(1).floats(12 * 20);
-    let f32 = Packed::new(Format::F32, 20, bytes(&values));
+    let f32 = Packed::new(TensorType::F32, 20, bytes(&values));
     for (row, values) in values.chunks(20).enumerate() {
         assert_eq!(f32.row(row), values);
     }
@@ -94,14 +89,14 @@ fn bytes(values: &[f32]) -> &[u8] {
 #[test]
 fn missing_rows_are_zero() {
     let mut random = Random(2);
-    for format in Format::ALL {
-        let cols = 2 * format.unit_cols();
-        let packed = Packed::random(format, 3, cols, &mut random);
+    for &ty in TensorType::ALL {
+        let cols = 2 * ty.unit_cols();
+        let packed = Packed::random(ty, 3, cols, &mut random);
         assert_eq!(packed.panels.len() % 4, 0);
         for row in 3..PANEL_ROWS {
             let mut values = vec![1.0; cols];
-            format.unpack_row(&packed.panels, row, &mut values);
-            assert!(values.iter().all(|&x| x == 0.0), "{format:?} row {row}");
+            ty.unpack_row(&packed.panels, row, &mut values);
+            assert!(values.iter().all(|&x| x == 0.0), "{ty:?} row {row}");
         }
     }
 }

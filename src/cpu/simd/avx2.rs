@@ -2,8 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::{Simd, Weights};
-use crate::{activations::Inputs, kernel::Kernel};
+use super::{Kernel, Simd, Weights};
+use crate::inputs::Inputs;
 
 /// AVX2 and F16C.
 #[derive(Clone, Copy)]

@@ -1,5 +1,5 @@
 //! The vector operations that the products are written over, and their instruction sets. Knows bytes, integers and
-//! floats in the order of panels; knows no format.
+//! floats in the order of panels; knows no tensor type.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
@@ -9,7 +9,7 @@ pub(crate) mod scalar;
 #[cfg(target_feature = "simd128")]
 pub(crate) mod wasm;
 
-use crate::{activations::Inputs, kernel::Kernel};
+use crate::inputs::Inputs;
 
 /// What the bytes of weights are, to choose the operands of dot products.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -115,19 +115,19 @@ pub(crate) trait Simd: Copy + 'static {
     );
 }
 
-/// The f32 of an f16.
-pub(crate) fn f16_to_f32(half: u16) -> f32 {
-    let sign = u32::from(half & 0x8000) << 16;
-    let bits = u32::from(half & 0x7fff) << 13;
-    let magnitude = match half & 0x7c00 {
-        // Subnormal: the implicit one of 2^-14 is added, then subtracted.
-        0 => (f32::from_bits(bits | 113 << 23) - f32::from_bits(113 << 23)).to_bits(),
-        0x7c00 if half & 0x3ff == 0 => 0x7f80_0000,
-        // A NaN becomes quiet.
-        0x7c00 => bits | 0x7fc0_0000,
-        _ => bits + (112 << 23),
-    };
-    f32::from_bits(sign | magnitude)
+/// The product of a panel and the inputs of some tokens.
+pub(crate) trait Kernel {
+    /// Writes `T` times 8 sums to `out`: tokens `token..token + T`, which are a tile of the inputs.
+    ///
+    /// # Safety
+    /// As of [`Simd`]. The panel must have `cols` columns, and the inputs too.
+    unsafe fn tile<S: Simd, const T: usize>(
+        panel: *const u8,
+        cols: usize,
+        x: &Inputs,
+        token: usize,
+        out: *mut f32,
+    );
 }
 
 /// 2^(e - 128): half of the scale of an MXFP4 block.

@@ -1,6 +1,6 @@
 //! The vector operations that quantize a block of 32 inputs. All implementations give equal bits.
 
-use crate::activations::BLOCK;
+use crate::inputs::BLOCK;
 
 /// 3 * 2^22: a float of this size has no bits after the point, so that adding it rounds to an integer, ties to even,
 /// which is then in its lowest bits.

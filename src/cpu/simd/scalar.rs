@@ -2,8 +2,8 @@
 
 use std::array::from_fn;
 
-use super::{Simd, Weights, f16_to_f32, half_exponent};
-use crate::{activations::Inputs, kernel::Kernel};
+use super::{Kernel, Simd, Weights, half_exponent};
+use crate::{half::f16_to_f32, inputs::Inputs};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar;

@@ -2,8 +2,8 @@
 
 use std::arch::wasm32::*;
 
-use super::{Simd, Weights};
-use crate::{activations::Inputs, kernel::Kernel};
+use super::{Kernel, Simd, Weights};
+use crate::inputs::Inputs;
 
 /// Rows `4 * HALF..4 * HALF + 4` of panels, in vectors of 128 bits, with the instruction set that the module is
 /// compiled with.

@@ -3,7 +3,7 @@
 
 use super::{
     architecture::{Architecture, Names},
-    shared::{EXPERT_SIZES, experts, window_in_all_layers},
+    shared::{EXPERT_SIZES, set_experts, window_in_all_layers},
 };
 use crate::{
     Result,
@@ -38,7 +38,7 @@ const MIXTRAL: Names = &[
 
 pub fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     if keys.size_or_zero("expert_count")?.is_some() {
-        config.feed_forward = experts(keys, true)?;
+        set_experts(keys, config, true)?;
     }
     window_in_all_layers(keys, config)
 }

@@ -3,7 +3,7 @@
 
 use super::{
     architecture::Architecture,
-    shared::{EXPERT_SIZES, EXPERT_TENSORS, QK_NORM_TENSORS, experts},
+    shared::{EXPERT_SIZES, EXPERT_TENSORS, QK_NORM_TENSORS, set_experts},
 };
 use crate::{
     Result,
@@ -22,7 +22,7 @@ pub const ARCHITECTURE: Architecture = Architecture {
 
 fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     config.qk_norm = QkNorm::Rows;
-    config.feed_forward = experts(keys, false)?;
+    set_experts(keys, config, false)?;
     config.ffn_dim = keys.size_or("expert_feed_forward_length", config.ffn_dim)?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::{
     architecture::Architecture,
     qwen2, qwen3,
-    shared::{EXPERT_SIZES, EXPERT_TENSORS, QK_NORM_TENSORS, experts},
+    shared::{EXPERT_SIZES, EXPERT_TENSORS, QK_NORM_TENSORS, set_experts},
 };
 use crate::{
     Result,
@@ -22,7 +22,7 @@ pub const ARCHITECTURE: Architecture = Architecture {
 
 fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     qwen3::configure(keys, config)?;
-    config.feed_forward = experts(keys, true)?;
+    set_experts(keys, config, true)?;
     config.ffn_dim = keys.size("expert_feed_forward_length")?;
     Ok(())
 }

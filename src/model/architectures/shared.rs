@@ -34,12 +34,14 @@ pub const EXPERT_SIZES: Names = &[
     ("moe_intermediate_size", "expert_feed_forward_length"),
 ];
 
-/// The mixture of experts that the keys describe; `normalized` as in [`Experts`].
-pub fn experts(keys: &Keys, normalized: bool) -> Result<FeedForwardKind> {
+/// Replaces the feed-forward of `config` with the mixture of experts that the keys describe, which has its activation.
+/// `normalized` as in [`Experts`].
+pub fn set_experts(keys: &Keys, config: &mut ModelConfig, normalized: bool) -> Result<()> {
     let experts = Experts {
         count: keys.size("expert_count")?,
         used: keys.size("expert_used_count")?,
         normalized,
+        activation: config.feed_forward.activation(),
     };
     if experts.used > experts.count {
         return Err(Error::InvalidModelFile(format!(
@@ -50,7 +52,8 @@ pub fn experts(keys: &Keys, normalized: bool) -> Result<FeedForwardKind> {
     if keys.size_or_zero("expert_shared_count")?.is_some() {
         return Err(keys.unsupported("shared experts"));
     }
-    Ok(FeedForwardKind::Experts(experts))
+    config.feed_forward = FeedForwardKind::Experts(experts);
+    Ok(())
 }
 
 /// Gives all layers the sliding window of the file, if it states one.

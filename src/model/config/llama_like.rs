@@ -5,12 +5,14 @@ use super::{
     embedding::EmbeddingConfig,
     keys::{Keys, missing},
     model_config::{
-        FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormKind, NormPlaces, Positions,
-        QkNorm,
+        FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormPlaces, Positions, QkNorm,
     },
     rope::Rope,
 };
-use crate::{Error, Result, ops::Activation};
+use crate::{
+    Error, Result,
+    ops::{Activation, NormKind},
+};
 
 /// Metadata key of the tokenizer's number of tokens, for files whose metadata do not list them.
 pub const TOKEN_COUNT: &str = "tokenizer.token_count";
@@ -103,6 +105,10 @@ pub fn check(config: &ModelConfig) -> Result<()> {
             has_experts
                 && (config.norm_places != NormPlaces::BEFORE || config.residual_scale != 1.0),
             "experts whose outputs are normalized or scaled",
+        ),
+        (
+            config.norm_places.after && !config.norm.adds_residual(),
+            "norms of this kind on outputs",
         ),
         (
             config.heads > MAX_HEADS,

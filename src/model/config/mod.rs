@@ -11,9 +11,8 @@ pub mod rope;
 pub use json::ConfigJson;
 pub use keys::Keys;
 pub use model_config::{
-    Experts, FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormKind, NormPlaces, Positions,
-    QkNorm,
+    Experts, FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormPlaces, Positions, QkNorm,
 };
 pub use rope::{Rope, RopePairs, RopeParts, Scaling};
 
-pub use crate::ops::Activation;
+pub use crate::ops::{Activation, NormKind};

@@ -1,7 +1,7 @@
 //! A model's hyperparameters: everything that a decoder computes besides its weights.
 
 use super::{embedding::EmbeddingConfig, rope::Rope};
-use crate::ops::Activation;
+use crate::ops::{Activation, NormKind};
 
 /// What a model computes besides its weights.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,15 +86,6 @@ pub enum LayerRope {
     Local,
 }
 
-/// A kind of norm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NormKind {
-    /// RMS norm: divides by the root of the mean square.
-    Rms,
-    /// Layer norm: mean zero and variance one, with a bias.
-    Layer,
-}
-
 /// Positions of the norms in a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NormPlaces {
@@ -161,8 +152,18 @@ pub enum FeedForwardKind {
     Gated(Activation),
     /// `down(act(up(x)))`
     Plain(Activation),
-    /// A mixture of gated feed-forwards with SiLU.
+    /// A mixture of gated feed-forwards.
     Experts(Experts),
+}
+
+impl FeedForwardKind {
+    /// The activation function.
+    pub fn activation(self) -> Activation {
+        match self {
+            FeedForwardKind::Gated(activation) | FeedForwardKind::Plain(activation) => activation,
+            FeedForwardKind::Experts(experts) => experts.activation,
+        }
+    }
 }
 
 /// A mixture of experts.
@@ -174,6 +175,8 @@ pub struct Experts {
     pub used: usize,
     /// Whether the weights of the experts of a token sum to one.
     pub normalized: bool,
+    /// The activation function of an expert.
+    pub activation: Activation,
 }
 
 impl ModelConfig {

@@ -75,22 +75,16 @@ fn check(config: &ConfigJson, model: &ModelConfig) -> Result<()> {
         Some(_) => "hidden_activation",
         None => "hidden_act",
     };
-    let supported: &[&str] = match model.feed_forward {
+    let supported = |name: &str| {
+        let names = model.feed_forward.activation().names();
         // The exact function and its approximation by tanh differ by 0.0005 at most.
-        FeedForwardKind::Plain(Activation::Gelu) if !model.is_causal => {
-            &["gelu", "gelu_pytorch_tanh", "gelu_new"]
-        }
-        FeedForwardKind::Gated(Activation::Gelu) | FeedForwardKind::Plain(Activation::Gelu) => {
-            &["gelu_pytorch_tanh", "gelu_new"]
-        }
-        FeedForwardKind::Gated(Activation::QuickGelu)
-        | FeedForwardKind::Plain(Activation::QuickGelu) => &["quick_gelu"],
-        FeedForwardKind::Gated(Activation::Silu)
-        | FeedForwardKind::Plain(Activation::Silu)
-        | FeedForwardKind::Experts(_) => &["silu"],
+        let is_exact = FeedForwardKind::Plain(Activation::Gelu) == model.feed_forward
+            && !model.is_causal
+            && name == "gelu";
+        is_exact || names.contains(&name)
     };
     let activation = config.str(key)?;
-    config.require(key, activation.is_none_or(|it| supported.contains(&it)))?;
+    config.require(key, activation.is_none_or(supported))?;
     let list = |key: &str| {
         config
             .get(key)

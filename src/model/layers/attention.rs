@@ -108,11 +108,9 @@ impl Attention {
             }
             Qkv::Split(linears) => {
                 // A norm that needs a dispatch of its own is computed once for all three.
-                let (x, norm) = match norm {
-                    Some(norm) if norm.bias.is_some() => (norm.apply(x), None),
-                    norm => (x, norm),
-                };
-                let project = |i: usize| linears[i].normed(x.clone(), norm, Finish::Plain);
+                let (x, norm) = Norm::input(norm, x);
+                let project =
+                    |i: usize| linears[i].product(x.clone(), norm.clone(), Finish::Plain, None);
                 let [mut q, mut k, v] = std::array::from_fn(project);
                 if let Some([q_norm, k_norm]) = &self.row_norms {
                     (q, k) = (q_norm.apply(q), k_norm.apply(k));

@@ -5,7 +5,7 @@ use burn::{module::Module, tensor::Tensor};
 
 use super::linear::Norm;
 use crate::ops::{
-    Addends, Finish, Variant,
+    Activation, Addends, Finish, Variant,
     expert_gated_matmul::expert_gated_matmul,
     expert_gated_matvec::expert_gated_matvec,
     expert_matmul::expert_matmul,
@@ -18,7 +18,7 @@ use crate::ops::{
     sum_experts::sum_experts,
 };
 
-/// `x + sum(share * ffn_down(silu(ffn_gate(norm(x))) * ffn_up(norm(x))))` over the experts that
+/// `x + sum(share * ffn_down(act(ffn_gate(norm(x))) * ffn_up(norm(x))))` over the experts that
 /// `ffn_gate_inp(norm(x))` chooses. An expert's rows follow the previous one's.
 #[derive(Module, Debug)]
 pub struct ExpertFeedForward {
@@ -35,6 +35,9 @@ pub struct ExpertFeedForward {
     /// Experts that a token uses.
     #[module(skip)]
     pub used: usize,
+    /// The activation function of an expert.
+    #[module(skip)]
+    pub activation: Activation,
     /// Whether shares are a softmax over the chosen experts (Mixtral, Qwen3) or over all (OLMoE).
     #[module(skip)]
     pub renormalize: bool,
@@ -54,25 +57,24 @@ impl ExpertFeedForward {
     }
 
     fn few(&self, x: Tensor<2>) -> Tensor<2> {
-        let norm = (self.ffn_norm.weight.clone(), self.ffn_norm.eps);
-        let router = &self.ffn_gate_inp;
-        let router_norm = Some(norm.clone());
+        let (input, norm) = Norm::input(Some(&self.ffn_norm), x.clone());
         let logits = matvec(
-            x.clone(),
-            router_norm,
-            router,
+            input.clone(),
+            norm.clone(),
+            &self.ffn_gate_inp,
             Addends::default(),
             Finish::Plain,
             self.variant,
         );
         let routes = self.route(logits);
         let hidden = expert_gated_matvec(
-            x.clone(),
+            input,
             norm,
             &self.ffn_gate_exps,
             &self.ffn_up_exps,
             self.ffn_dim(),
             routes.experts.clone(),
+            self.activation,
             self.variant,
         );
         expert_matvec(hidden, &self.ffn_down_exps, routes, x, self.variant)
@@ -81,10 +83,9 @@ impl ExpertFeedForward {
     fn many(&self, x: Tensor<2>) -> Tensor<2> {
         let [_, dim] = x.dims();
         let normed = self.ffn_norm.apply(x.clone());
-        let router = &self.ffn_gate_inp;
         let logits = matmul(
             normed.clone(),
-            router,
+            &self.ffn_gate_inp,
             Addends::default(),
             Finish::Plain,
             self.variant,
@@ -98,6 +99,7 @@ impl ExpertFeedForward {
             self.ffn_dim(),
             self.used,
             groups.clone(),
+            self.activation,
             self.variant,
         );
         let products = expert_matmul(hidden, &self.ffn_down_exps, dim, groups, self.variant);

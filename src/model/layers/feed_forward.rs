@@ -93,20 +93,14 @@ impl GatedFeedForward {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let (gate, up) = (&self.ffn_gate, &self.ffn_up);
         let (activation, variant) = (self.activation, self.variant);
-        let norm = self.ffn_norm.as_ref();
-        let delta = |x: &Tensor<2>, norm| {
-            let low_rank = self.low_rank.as_ref();
-            let delta = low_rank.map(|it| it.delta(x.clone(), norm, variant));
-            delta.or_else(|| self.biases.clone())
-        };
+        let (input, norm) = Norm::input(self.ffn_norm.as_ref(), x.clone());
+        let low_rank = self.low_rank.as_ref();
+        let delta = low_rank.map(|it| it.delta(input.clone(), norm.clone(), variant));
+        let delta = delta.or_else(|| self.biases.clone());
         let hidden = if x.dims()[0] <= MAX_TOKENS {
-            let norm = norm.map(|norm| (norm.weight.clone(), norm.eps));
-            let delta = delta(&x, norm.clone());
-            gated_matvec(x.clone(), norm, gate, up, delta, activation, variant)
+            gated_matvec(input, norm, gate, up, delta, activation, variant)
         } else {
-            let normed = norm.map_or_else(|| x.clone(), |norm| norm.apply(x.clone()));
-            let delta = delta(&normed, None);
-            gated_matmul(normed, gate, up, delta, activation, variant)
+            gated_matmul(input, gate, up, delta, activation, variant)
         };
         self.join.onto(x, &self.ffn_down, hidden)
     }

@@ -5,11 +5,10 @@ use burn::{module::Module, tensor::Tensor};
 use super::low_rank::LowRank;
 use crate::ops::{
     Addends, Finish, Variant,
-    layer_norm::layer_norm,
     matmul::matmul,
     matrix::Matrix,
     matvec::{MAX_TOKENS, matvec},
-    rms_norm::rms_norm,
+    norm::{NormKind, norm},
 };
 
 /// A norm of the residual stream, or of a result before it is added to the stream.
@@ -17,8 +16,11 @@ use crate::ops::{
 pub struct Norm {
     /// `[dim]`
     pub weight: Tensor<1>,
-    /// `[dim]`, in layer norms. Without a bias it is an RMS norm.
+    /// `[dim]`, if the kind has a bias.
     pub bias: Option<Tensor<1>>,
+    /// What it computes.
+    #[module(skip)]
+    pub kind: NormKind,
     /// Added to the mean square or the variance.
     #[module(skip)]
     pub eps: f32,
@@ -30,12 +32,29 @@ pub struct Norm {
 impl Norm {
     /// `norm(x)`, `x` `[tokens, dim]`.
     pub fn apply(&self, x: Tensor<2>) -> Tensor<2> {
-        match &self.bias {
-            Some(bias) => layer_norm(x, self.weight.clone(), bias.clone(), self.eps, self.variant),
-            None => rms_norm(x, self.weight.clone(), self.eps, None, self.variant),
+        self.plus(x, None)
+    }
+
+    /// `norm(x) + residual`. A residual is only supported by kinds that [add one](NormKind::adds_residual).
+    fn plus(&self, x: Tensor<2>, residual: Option<Tensor<2>>) -> Tensor<2> {
+        let (weight, bias) = (self.weight.clone(), self.bias.clone());
+        norm(self.kind, x, weight, bias, self.eps, residual, self.variant)
+    }
+
+    /// How products get `norm(x)`: `x` and the norm that their kernels compute along with the product, or `norm(x)`.
+    pub fn input(norm: Option<&Norm>, x: Tensor<2>) -> (Tensor<2>, Option<FusedNorm>) {
+        match norm {
+            Some(norm) if norm.kind.is_fused() && x.dims()[0] <= MAX_TOKENS => {
+                (x, Some((norm.weight.clone(), norm.eps)))
+            }
+            Some(norm) => (norm.apply(x), None),
+            None => (x, None),
         }
     }
 }
+
+/// Weight and epsilon of a norm that kernels of products compute.
+pub type FusedNorm = (Tensor<1>, f32);
 
 /// `weight * x + bias`, plus the product of the adapters.
 #[derive(Module, Debug)]
@@ -53,28 +72,26 @@ pub struct Linear {
 impl Linear {
     /// `finish(weight * norm(x) + bias + delta)`, `x` `[tokens, cols]`.
     pub fn normed(&self, x: Tensor<2>, norm: Option<&Norm>, finish: Finish) -> Tensor<2> {
-        match norm {
-            // The kernel computes an RMS norm along with the product.
-            Some(norm) if norm.bias.is_none() && x.dims()[0] <= MAX_TOKENS => {
-                let norm = Some((norm.weight.clone(), norm.eps));
-                let addends = self.addends(&x, norm.clone(), None);
-                matvec(x, norm, &self.weight, addends, finish, self.variant)
-            }
-            Some(norm) => self.of(norm.apply(x), finish, None),
-            None => self.of(x, finish, None),
-        }
+        let (x, norm) = Norm::input(norm, x);
+        self.product(x, norm, finish, None)
     }
 
     /// `weight * x + bias + residual`, `x` `[tokens, cols]`, `residual` `[tokens, rows]`.
     pub fn plus(&self, x: Tensor<2>, residual: Tensor<2>) -> Tensor<2> {
-        self.of(x, Finish::Plain, Some(residual))
+        self.product(x, None, Finish::Plain, Some(residual))
     }
 
-    /// `finish(weight * x + bias + delta) + residual`, `x` `[tokens, cols]`.
-    fn of(&self, x: Tensor<2>, finish: Finish, residual: Option<Tensor<2>>) -> Tensor<2> {
-        let addends = self.addends(&x, None, residual);
+    /// `finish(weight * norm(x) + bias + delta) + residual`, `x` `[tokens, cols]`. There is only a norm for few tokens.
+    pub fn product(
+        &self,
+        x: Tensor<2>,
+        norm: Option<FusedNorm>,
+        finish: Finish,
+        residual: Option<Tensor<2>>,
+    ) -> Tensor<2> {
+        let addends = self.addends(&x, norm.clone(), residual);
         if x.dims()[0] <= MAX_TOKENS {
-            return matvec(x, None, &self.weight, addends, finish, self.variant);
+            return matvec(x, norm, &self.weight, addends, finish, self.variant);
         }
         matmul(x, &self.weight, addends, finish, self.variant)
     }
@@ -83,7 +100,7 @@ impl Linear {
     fn addends(
         &self,
         x: &Tensor<2>,
-        norm: Option<(Tensor<1>, f32)>,
+        norm: Option<FusedNorm>,
         residual: Option<Tensor<2>>,
     ) -> Addends {
         let low_rank = self.low_rank.as_ref();
@@ -115,12 +132,8 @@ impl Join {
             scale => Finish::Scale(scale),
         };
         let sum = match &self.norm {
-            Some(norm) => {
-                let result = linear.of(x, finish, None);
-                let weight = norm.weight.clone();
-                rms_norm(result, weight, norm.eps, Some(residual), norm.variant)
-            }
-            None => linear.of(x, finish, Some(residual)),
+            Some(norm) => norm.plus(linear.product(x, None, finish, None), Some(residual)),
+            None => linear.product(x, None, finish, Some(residual)),
         };
         match &self.sum_norm {
             Some(norm) => norm.apply(sum),

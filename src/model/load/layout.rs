@@ -1,10 +1,8 @@
 //! Repacks the rows of tensors for the kernels, and computes the memory that they take on a device.
 
-use inpage_cpu::format::PANEL_ROWS;
-
 use crate::{
     ops::matrix::{Layout, Matrix, MatrixShape},
-    tensor_types::BLOCK_COLS,
+    tensor_types::{BLOCK_COLS, PANEL_ROWS},
     weights::TensorInfo,
 };
 
@@ -139,12 +137,12 @@ impl RowRepacker {
 
     /// Panels of rows; the last panel may have fewer than eight.
     fn pack(&mut self, rows: &[u8]) -> MatrixWords {
-        let format = self.shape.ty.panel_format();
+        let ty = self.shape.ty;
         let panel_rows = rows.chunks(PANEL_ROWS * self.row_bytes());
-        let panel_words = format.panel_bytes(self.shape.cols) / 4;
+        let panel_words = ty.panel_bytes(self.shape.cols) / 4;
         let mut words = vec![0u32; panel_rows.len() * panel_words];
         for (rows, panel) in panel_rows.zip(words.chunks_exact_mut(panel_words)) {
-            format.pack(self.shape.cols, rows, bytemuck::cast_slice_mut(panel));
+            ty.pack(self.shape.cols, rows, bytemuck::cast_slice_mut(panel));
         }
         let quants_at = self.quants_at;
         self.quants_at += words.len();

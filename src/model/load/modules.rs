@@ -251,6 +251,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         let norm = |weight| Norm {
             weight: self.tensors.vector(weight),
             bias: None,
+            kind: NormKind::Rms,
             eps: self.config.norm_eps,
             variant: Variant::PORTABLE,
         };
@@ -344,6 +345,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             ffn_up_exps: self.matrix(&name(layer, "ffn_up_exps")).await?,
             ffn_down_exps: self.matrix(&name(layer, "ffn_down_exps")).await?,
             used: experts.used,
+            activation: experts.activation,
             renormalize: experts.normalized,
             variant: Variant::PORTABLE,
         })
@@ -363,14 +365,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
     }
 
     pub(super) async fn norm(&mut self, name: &str) -> Result<Norm> {
-        let bias = match self.config.norm {
-            NormKind::Rms => None,
-            NormKind::Layer => self.bias(name).await?,
-        };
-        Ok(Norm {
-            bias: bias.map(|bias| self.tensors.vector(bias)),
-            ..self.rms_norm(name).await?
-        })
+        self.norm_of(self.config.norm, name).await
     }
 
     /// A matrix that is stored as the one that rows are multiplied by from the right.
@@ -379,12 +374,17 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         Ok(linear_of(weight, None))
     }
 
-    pub(super) async fn rms_norm(&mut self, name: &str) -> Result<Norm> {
+    pub(super) async fn norm_of(&mut self, kind: NormKind, name: &str) -> Result<Norm> {
+        let bias = match kind.has_bias() {
+            true => self.bias(name).await?,
+            false => None,
+        };
         let weight = self.tensors.tensor(&format!("{name}.weight"))?;
         let weight = self.tensors.floats(weight).await?;
         Ok(Norm {
             weight: self.tensors.vector(weight),
-            bias: None,
+            bias: bias.map(|bias| self.tensors.vector(bias)),
+            kind,
             eps: self.config.norm_eps,
             variant: Variant::PORTABLE,
         })

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use super::tensors::check_tensors;
 use crate::{
     Result,
-    model::{LoadOptions, ModelConfig, architectures, kv_reservation::KvReservation},
+    model::{
+        architectures, config::ModelConfig, kv_reservation::KvReservation,
+        load_options::LoadOptions,
+    },
     weights::Gguf,
 };
 

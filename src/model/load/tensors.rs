@@ -6,9 +6,7 @@ use std::collections::HashSet;
 use super::layout::DeviceBytes;
 use crate::{
     Error, Result,
-    model::config::{
-        FeedForwardKind, ModelConfig, NormKind, Positions, QkNorm, Scaling, embedding::DENSE,
-    },
+    model::config::{FeedForwardKind, ModelConfig, Positions, QkNorm, Scaling, embedding::DENSE},
     weights::{Gguf, TensorInfo},
 };
 
@@ -226,9 +224,9 @@ impl<'a> Check<'a> {
 
     pub(super) fn norm(&mut self, name: &str, len: usize) -> Result<()> {
         self.needed(&format!("{name}.weight"), &[len])?;
-        match self.config.norm {
-            NormKind::Rms => Ok(()),
-            NormKind::Layer => self.needed(&format!("{name}.bias"), &[len]),
+        match self.config.norm.has_bias() {
+            true => self.needed(&format!("{name}.bias"), &[len]),
+            false => Ok(()),
         }
     }
 

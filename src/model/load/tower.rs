@@ -5,10 +5,10 @@ use crate::{
     Error, Result,
     device::ComputeDevice,
     model::{
-        LoadOptions,
         config::ModelConfig,
         kv_reservation::KvReservation,
         layers::tower::Tower,
+        load_options::LoadOptions,
         vision::{self, ARCHITECTURE, VisionConfig},
     },
     weights::{ByteSource, Gguf},

@@ -4,6 +4,7 @@ use super::{modules::Loader, tensors::Check};
 use crate::{
     Result,
     model::{
+        config::NormKind,
         layers::tower::{Projector, Tower},
         vision::VisionConfig,
     },
@@ -102,7 +103,7 @@ impl<S: ByteSource> Loader<'_, S> {
             post_norm: self.norm("output_norm").await?,
             projector: Projector {
                 norm: match kind.norm {
-                    Some(norm) => Some(self.rms_norm(norm).await?),
+                    Some(norm) => Some(self.norm_of(NormKind::Rms, norm).await?),
                     None => None,
                 },
                 linears,

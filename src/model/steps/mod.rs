@@ -32,7 +32,7 @@ use self::{
     },
 };
 use super::{
-    ModelConfig,
+    config::ModelConfig,
     kv_reservation::{ENCODER_BATCH_TOKENS, KvReservation},
     layers::decoder::Decoder,
     slots::Slots,

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Result,
-    device::Graph,
+    device::{Gpu, Graph},
     model::layers::decoder::Decoder,
     ops::{InPlace, Kernel, Variant, argmax::argmax, dry_run, kv_memory::KvMemory, step::Step},
 };
@@ -99,19 +99,7 @@ impl Steps {
         })
         .await?;
         if rows == 1 {
-            let greedy = DecodeGraphs::record(gpu, || {
-                let (mut kv, mut ids, mut step) = (self.kv.clone(), next.clone(), step.clone());
-                let x = decoder.forward(ids.get(), None, &mut kv, &step);
-                let logits = decoder.last_logits(x, &step);
-                argmax(
-                    logits,
-                    &mut ids,
-                    &mut step,
-                    &mut self.chosen.clone(),
-                    variant,
-                );
-            });
-            self.greedy = Some(greedy.await?);
+            self.greedy = Some(self.record_greedy(gpu, &next).await?);
         }
         let graphs = StepGraphs {
             body,
@@ -121,5 +109,17 @@ impl Steps {
         };
         self.graphs.insert(rows, graphs);
         Ok(())
+    }
+
+    /// The whole step of a greedy token, which advances `next`.
+    async fn record_greedy(&self, gpu: &Gpu, next: &InPlace) -> Result<DecodeGraphs> {
+        DecodeGraphs::record(gpu, || {
+            let (mut kv, mut ids, mut step) = (self.kv.clone(), next.clone(), self.step.clone());
+            let x = self.decoder.forward(ids.get(), None, &mut kv, &step);
+            let logits = self.decoder.last_logits(x, &step);
+            let mut chosen = self.chosen.clone();
+            argmax(logits, &mut ids, &mut step, &mut chosen, self.variant);
+        })
+        .await
     }
 }

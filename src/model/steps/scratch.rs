@@ -3,8 +3,7 @@
 
 use super::sizes::{BATCH_ROWS, MAX_BATCH, MAX_TOKENS, encoder_rows};
 use crate::model::{
-    ModelConfig,
-    config::FeedForwardKind,
+    config::{FeedForwardKind, ModelConfig},
     kv_reservation::{ENCODER_BATCH_TOKENS, KvReservation},
     slots::Slots,
 };

@@ -14,7 +14,7 @@ use chunks::{chunks, picture_cuts, segment};
 use rotary::RotaryPositions;
 
 use super::{
-    ModelConfig, Vision,
+    config::ModelConfig,
     features::Features,
     kv_reservation::KvReservation,
     layers::decoder::Decoder,
@@ -27,6 +27,7 @@ use super::{
         record::step_kernels,
         sizes::{MAX_BATCH, MAX_TOKENS, WarmUp, chooses_on_device, warm_rows},
     },
+    vision::Vision,
 };
 use crate::{
     Error, Result,

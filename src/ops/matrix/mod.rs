@@ -7,14 +7,13 @@ use burn::{
     tensor::{Device, Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
-use inpage_cpu::format::PANEL_ROWS;
 
 use super::write_words::write_words;
 use crate::{
     device::ComputeDevice,
     device::reserve_words,
     kernel::Kernel,
-    tensor_types::{BLOCK_COLS, TensorType},
+    tensor_types::{BLOCK_COLS, PANEL_ROWS, TensorType},
 };
 
 /// Type and size of a matrix.
@@ -49,7 +48,7 @@ impl MatrixShape {
     /// Words of all panels. The last panel is padded with rows of zeros.
     pub fn panel_words(self) -> usize {
         let panels = self.rows.div_ceil(PANEL_ROWS);
-        panels * self.ty.panel_format().panel_bytes(self.cols) / 4
+        panels * self.ty.panel_bytes(self.cols) / 4
     }
 
     /// Bytes that one pass over the matrix reads.

@@ -269,18 +269,7 @@ pub(super) fn slot_pieces(sampler: &Sampler, shape: SamplerShape) -> Vec<(usize,
     let mut biases = params.logit_bias.clone();
     biases.sort_unstable_by_key(|&(id, _)| id);
     let mut words = vec![0; BIAS_IDS];
-    let mut stages = 0;
-    let mut stage = |is_on: bool, bit: u32| stages |= if is_on { bit } else { 0 };
-    stage(params.is_greedy(), STAGE_GREEDY);
-    stage(!biases.is_empty(), STAGE_BIAS);
-    stage(params.repetition_penalty != 1.0, STAGE_REPETITION);
-    stage(params.counts(), STAGE_COUNTS);
-    stage(params.dry.is_some(), STAGE_DRY);
-    stage(params.mirostat.is_some(), STAGE_MIROSTAT);
-    stage(params.top_k.is_some(), STAGE_TOP_K);
-    stage(params.top_p < 1.0, STAGE_TOP_P);
-    stage(params.min_p > 0.0, STAGE_MIN_P);
-    words[STAGES] = stages;
+    words[STAGES] = stages(params);
     let temperature = if params.is_greedy() {
         1.0
     } else {
@@ -307,30 +296,52 @@ pub(super) fn slot_pieces(sampler: &Sampler, shape: SamplerShape) -> Vec<(usize,
     words[BIASES] = biases.len() as u32;
     let mut pieces = Vec::new();
     if let Some(dry) = &params.dry {
-        words[DRY] = dry.multiplier.to_bits();
-        words[DRY + 1] = dry.base.to_bits();
-        words[DRY + 2] = dry.allowed_length.min(u32::MAX as usize) as u32;
-        for length in 0..=DRY_MAX_LENGTH {
-            let penalty = dry.penalty(length).unwrap_or(0.0).min(f32::MAX);
-            words[DRY_PENALTIES + length] = penalty.to_bits();
-        }
-        let mut set = vec![0; shape.set_words()];
-        for &id in dry.breakers.iter() {
-            if let Some(word) = set.get_mut(id as usize / 32) {
-                *word |= 1 << (id % 32);
-            }
-        }
-        pieces.push((BREAKERS, set));
+        pieces.push((BREAKERS, dry_words(dry, &mut words, shape)));
     }
     pieces.push((0, words));
     if !biases.is_empty() {
-        pieces.push((BIAS_IDS, biases.iter().map(|bias| bias.0).collect()));
-        pieces.push((
-            BIAS_VALUES,
-            biases.iter().map(|bias| bias.1.to_bits()).collect(),
-        ));
+        let (ids, values) = biases
+            .iter()
+            .map(|(id, bias)| (*id, bias.to_bits()))
+            .unzip();
+        pieces.extend([(BIAS_IDS, ids), (BIAS_VALUES, values)]);
     }
     pieces
+}
+
+/// The stages that change something.
+fn stages(params: &SamplingParams) -> u32 {
+    let stages = [
+        (params.is_greedy(), STAGE_GREEDY),
+        (!params.logit_bias.is_empty(), STAGE_BIAS),
+        (params.repetition_penalty != 1.0, STAGE_REPETITION),
+        (params.counts(), STAGE_COUNTS),
+        (params.dry.is_some(), STAGE_DRY),
+        (params.mirostat.is_some(), STAGE_MIROSTAT),
+        (params.top_k.is_some(), STAGE_TOP_K),
+        (params.top_p < 1.0, STAGE_TOP_P),
+        (params.min_p > 0.0, STAGE_MIN_P),
+    ];
+    let on = stages.into_iter().filter(|(is_on, _)| *is_on);
+    on.fold(0, |all, (_, stage)| all | stage)
+}
+
+/// Writes the words of DRY and returns the set of its breakers.
+fn dry_words(dry: &DryParams, words: &mut [u32], shape: SamplerShape) -> Vec<u32> {
+    words[DRY] = dry.multiplier.to_bits();
+    words[DRY + 1] = dry.base.to_bits();
+    words[DRY + 2] = dry.allowed_length.min(u32::MAX as usize) as u32;
+    for length in 0..=DRY_MAX_LENGTH {
+        let penalty = dry.penalty(length).unwrap_or(0.0).min(f32::MAX);
+        words[DRY_PENALTIES + length] = penalty.to_bits();
+    }
+    let mut set = vec![0; shape.set_words()];
+    for &id in dry.breakers.iter() {
+        if let Some(word) = set.get_mut(id as usize / 32) {
+            *word |= 1 << (id % 32);
+        }
+    }
+    set
 }
 
 /// The words of an account for a sampler, as pieces with their offsets in the account. Counts are

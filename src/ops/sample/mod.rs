@@ -13,7 +13,7 @@ mod self_test;
 use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{
-        Dispatch, TensorMetadata,
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::Tensor,
@@ -34,16 +34,20 @@ use result::write;
 pub use result::{DEAD_END, parse};
 pub use self_test::{SamplerVerdict, samples};
 
+/// The arguments of the op.
+#[derive(ExtensionType)]
+pub(super) struct Arguments<B: Backend> {
+    pub(super) logits: FloatTensor<B>,
+    pub(super) params: IntTensor<B>,
+    pub(super) accounts: IntTensor<B>,
+    pub(super) results: IntTensor<B>,
+    pub(super) ids: IntTensor<B>,
+    pub(super) step: IntTensor<B>,
+    pub(super) shape: SamplerShape,
+}
+
 op! {
-    fn sample(
-        logits: FloatTensor<Self>,
-        params: IntTensor<Self>,
-        accounts: IntTensor<Self>,
-        results: IntTensor<Self>,
-        ids: IntTensor<Self>,
-        step: IntTensor<Self>,
-        shape: SamplerShape,
-    ) -> (IntTensor<Self>, IntTensor<Self>, IntTensor<Self>, IntTensor<Self>)
+    fn sample(Arguments) -> (IntTensor<Self>, IntTensor<Self>, IntTensor<Self>, IntTensor<Self>)
 }
 
 const ADJUST_WORKGROUP: usize = 64;
@@ -63,15 +67,15 @@ const TILE_WORDS: usize = 4;
 /// the positions of `step` change in place, as `memory` does.
 pub fn sample(logits: Tensor<2>, memory: &mut SamplerMemory, ids: &mut InPlace, step: &mut Step) {
     let (accounts, results) = memory.take();
-    let (new_accounts, new_results, new_ids, new_step) = Dispatch::sample(
-        logits.into_dispatch(),
-        memory.params().into_dispatch(),
-        accounts.into_dispatch(),
-        results.into_dispatch(),
-        ids.take().into_dispatch(),
-        step.take().into_dispatch(),
-        memory.shape(),
-    );
+    let (new_accounts, new_results, new_ids, new_step) = Dispatch::sample(Arguments {
+        logits: logits.into_dispatch(),
+        params: memory.params().into_dispatch(),
+        accounts: accounts.into_dispatch(),
+        results: results.into_dispatch(),
+        ids: ids.take().into_dispatch(),
+        step: step.take().into_dispatch(),
+        shape: memory.shape(),
+    });
     memory.put(
         Tensor::from_dispatch(new_accounts),
         Tensor::from_dispatch(new_results),
@@ -155,51 +159,56 @@ pub fn kernels(shape: SamplerShape) -> [Kernel; 4] {
     ]
 }
 
-pub(super) fn launch(
-    logits: CubeTensor,
-    params: CubeTensor,
-    accounts: CubeTensor,
-    results: CubeTensor,
-    ids: CubeTensor,
-    step: CubeTensor,
-    shape: SamplerShape,
-) -> (CubeTensor, CubeTensor, CubeTensor, CubeTensor) {
-    let [rows, vocab] = logits.shape().dims();
-    let adjusted = output_words(&logits, [rows, vocab]);
-    let scratch = output_words(&logits, [rows, scratch_words(vocab)]);
+pub(super) fn launch(args: Arguments<Cube>) -> (CubeTensor, CubeTensor, CubeTensor, CubeTensor) {
+    let [rows, vocab] = args.logits.shape().dims();
+    let adjusted = output_words(&args.logits, [rows, vocab]);
+    let scratch = output_words(&args.logits, [rows, scratch_words(vocab)]);
     let (y, parts) = (rows as u32, vocab.div_ceil(WEIGH_PART) as u32);
-    let [dry, adjust, weigh, choose] = kernels(shape);
-    dry.launch(&[&params, &accounts], [DRY_WORKGROUPS, y, 1]);
-    let buffers = [&params, &logits, &accounts, &adjusted, &scratch];
-    adjust.launch(&buffers, [tiles(vocab) as u32, y, 1]);
-    weigh.launch(&[&params, &adjusted, &scratch], [parts, y, 1]);
+    let [dry, adjust, weigh, choose] = kernels(args.shape);
+    dry.launch(&[&args.params, &args.accounts], [DRY_WORKGROUPS, y, 1]);
     let buffers = [
-        &params, &logits, &adjusted, &scratch, &accounts, &ids, &step, &results,
+        &args.params,
+        &args.logits,
+        &args.accounts,
+        &adjusted,
+        &scratch,
+    ];
+    adjust.launch(&buffers, [tiles(vocab) as u32, y, 1]);
+    weigh.launch(&[&args.params, &adjusted, &scratch], [parts, y, 1]);
+    let buffers = [
+        &args.params,
+        &args.logits,
+        &adjusted,
+        &scratch,
+        &args.accounts,
+        &args.ids,
+        &args.step,
+        &args.results,
     ];
     choose.launch(&buffers, [y, 1, 1]);
-    (accounts, results, ids, step)
+    (args.accounts, args.results, args.ids, args.step)
 }
 
-pub(super) fn twin(
-    logits: FlexTensor,
-    params: FlexTensor,
-    mut accounts: FlexTensor,
-    mut results: FlexTensor,
-    mut ids: FlexTensor,
-    mut step: FlexTensor,
-    shape: SamplerShape,
-) -> (FlexTensor, FlexTensor, FlexTensor, FlexTensor) {
+pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor, FlexTensor, FlexTensor) {
+    let Arguments {
+        logits,
+        mut accounts,
+        mut results,
+        mut ids,
+        mut step,
+        ..
+    } = args;
     let [_, vocab] = logits.shape().dims();
-    let params_words = params.storage::<u32>();
+    let params_words = args.params.storage::<u32>();
     for (row, logits) in logits.storage::<f32>().chunks_exact(vocab).enumerate() {
         let Some(choice) = layout::read_row(params_words, row) else {
             continue;
         };
-        let account = layout::account_mut(accounts.storage_mut::<u32>(), choice.slot, shape);
-        let mut sampler = layout::read_sampler(params_words, account, choice.slot, shape);
+        let account = layout::account_mut(accounts.storage_mut::<u32>(), choice.slot, args.shape);
+        let mut sampler = layout::read_sampler(params_words, account, choice.slot, args.shape);
         let mask = choice
             .is_masked
-            .then(|| layout::read_mask(params_words, choice.slot, shape));
+            .then(|| layout::read_mask(params_words, choice.slot, args.shape));
         let position = sampler.position();
         let sampled = sampler.sample(&mut logits.to_vec(), mask.as_ref(), choice.score);
         if !layout::has_failed(account) {
@@ -214,7 +223,7 @@ pub(super) fn twin(
                 account,
                 sampled.as_ref().ok().map(|it| it.id),
                 &sampler,
-                shape,
+                args.shape,
             );
         }
         ids.storage_mut::<u32>()[row] = sampled.map_or(0, |sampled| sampled.id);

@@ -169,7 +169,7 @@ fn causal_and_seen_whole(
 mod tests {
     use pollster::block_on;
 
-    use super::super::{attention_cases, attention_tolerance, compare, floats};
+    use super::super::{attention_cases, compare, floats};
     use super::*;
     use crate::{
         tensor_types::TensorType,
@@ -207,7 +207,7 @@ mod tests {
                 let rows = causal_and_seen_whole(&device, tokens, has_pictures, format, variant);
                 block_on(floats(rows)).unwrap()
             });
-            let tolerance = attention_tolerance(format);
+            let tolerance = format.tolerance();
             assert!(
                 compare("", &computed, &expected, tolerance).is_err(),
                 "{format:?}"
@@ -227,7 +227,7 @@ mod tests {
                 let floats = |tensor: Tensor<2>| block_on(floats(tensor)).unwrap();
                 let expected = floats(case.compute(&device, format, variant));
                 let check = |computed: Tensor<2>| {
-                    let tolerance = attention_tolerance(format);
+                    let tolerance = format.tolerance();
                     compare(&case.name(), &floats(computed), &expected, tolerance)
                 };
                 let with = |change: &dyn Fn(&mut AttentionShape)| {

@@ -7,7 +7,7 @@ use super::inputs::{matrix, rows, wave};
 use crate::{
     device::upload,
     ops::{
-        Variant,
+        Activation, Variant,
         expert_gated_matmul::expert_gated_matmul,
         expert_gated_matvec::expert_gated_matvec,
         expert_matmul::expert_matmul,
@@ -25,6 +25,8 @@ const SHAPE: RouteShape = RouteShape {
     used: 2,
     renormalize: true,
 };
+
+const ACTIVATION: Activation = Activation::Silu;
 
 /// `[tokens, dim]` after the layer.
 pub(super) fn mixture(
@@ -47,14 +49,24 @@ pub(super) fn mixture(
     // No two scores are equal, because rounding would decide between them.
     let routes = route_experts(rows(tokens, SHAPE.experts, 0.9, device), SHAPE);
     if tokens <= MAX_TOKENS {
-        let norm = (upload(small(dim, 0.7), [dim], device), 1e-5);
+        let norm = Some((upload(small(dim, 0.7), [dim], device), 1e-5));
         let (chosen, few) = (routes.experts.clone(), x.clone());
-        let hidden = expert_gated_matvec(few, norm, &gate, &up, ffn_dim, chosen, variant);
+        let hidden =
+            expert_gated_matvec(few, norm, &gate, &up, ffn_dim, chosen, ACTIVATION, variant);
         return expert_matvec(hidden, &down, routes, x, variant);
     }
     let groups = group_experts(routes.experts, SHAPE.experts);
     let (used, many) = (SHAPE.used, x.clone());
-    let hidden = expert_gated_matmul(many, &gate, &up, ffn_dim, used, groups.clone(), variant);
+    let hidden = expert_gated_matmul(
+        many,
+        &gate,
+        &up,
+        ffn_dim,
+        used,
+        groups.clone(),
+        ACTIVATION,
+        variant,
+    );
     let products = expert_matmul(hidden, &down, dim, groups, variant);
     sum_experts(products, routes.shares, x)
 }

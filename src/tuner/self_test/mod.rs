@@ -11,7 +11,6 @@ use crate::{
         Activation, Addends, Arithmetic, Finish, Kernel, Variant, dry_run,
         gated_matmul::gated_matmul,
         gated_matvec::gated_matvec,
-        kv_memory::KvFormat,
         matmul::matmul,
         matvec::{MAX_TOKENS, matvec},
     },
@@ -98,7 +97,7 @@ pub(super) async fn validate(
         let expected = floats(case.compute(&Device::flex(), kv_format, variant)).await?;
         let computed = computed.map_err(|e| device.failure(e))?;
         let what = format!("{} to {} keys", case.name(), kv_format.name());
-        compare(&what, &computed, &expected, attention_tolerance(kv_format))?;
+        compare(&what, &computed, &expected, kv_format.tolerance())?;
     }
     for (ty, tokens) in expert_cases(needs) {
         let computed = floats(mixture(device.tensors(), ty, tokens, variant)).await;
@@ -108,15 +107,6 @@ pub(super) async fn validate(
         compare(&what, &computed, &expected, 1e-3)?;
     }
     Ok(())
-}
-
-/// What attention may differ by: the KV cache may round a value to either side.
-fn attention_tolerance(kv_format: KvFormat) -> f32 {
-    match kv_format {
-        KvFormat::F32 => 1e-3,
-        KvFormat::F16 => 4e-3,
-        KvFormat::Q8_0 => 3e-2,
-    }
 }
 
 /// Compares only the products for a few or for `many` tokens with the reference, in types for which

@@ -743,8 +743,7 @@ export type InspectionOptions = {
 /** A JSON schema. */
 export type JsonSchema = Record<string, unknown> | boolean;
 
-/** The format of a KV cache. A row is the K or the V of one token. A new format is an arm in each match
-* below and its files in `shaders/shared/kv`. */
+/** The format of a KV cache. */
 export type KvFormat = "f32" | "f16" | "q8_0";
 
 /** Whether a model runs on devices with a limit. */

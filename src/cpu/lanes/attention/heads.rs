@@ -4,8 +4,8 @@
 //! instead of slices, and `AttentionParts::new` has checked all sizes.
 
 use super::{
-    AttentionParts,
     load::{Elements, F16, F32, PageHead, Q8, decode},
+    parts::AttentionParts,
     scores::scores,
     softmax::{self, Running},
     values::values,
@@ -126,18 +126,7 @@ impl Heads<'_> {
                 } else {
                     scores::<E, L>(q, vectors, keys, union, seen, scratch.scores);
                 }
-                for i in 0..seen {
-                    let running = &mut *scratch.running.add(first + i);
-                    let weights = &mut *scratch.scores.add(i * PAGE_TOKENS).cast();
-                    let range = softmax::Range::from(*ranges.add(i));
-                    let factor = running.weigh::<L>(weights, range, parts.soft_cap);
-                    if factor != 1.0 {
-                        let sums = scratch.sums.add((first + i) * stride);
-                        for j in 0..stride {
-                            *sums.add(j) *= factor;
-                        }
-                    }
-                }
+                self.weigh::<L>(&scratch, first, seen, stride);
                 let mut page_values = parts.page_head(number, 1, self.kv_head);
                 let sums = scratch.sums.add(first * stride);
                 if decodes {
@@ -149,6 +138,29 @@ impl Heads<'_> {
                 }
             }
             self.write::<L>(stride, &scratch);
+        }
+    }
+
+    /// Turns the scores of queries `first..first + seen` into weights, and scales their sums to the new peaks.
+    ///
+    /// # Safety
+    /// There are such queries, and their scores and ranges are written.
+    #[inline(always)]
+    unsafe fn weigh<L: F32x8>(&self, scratch: &Scratch, first: usize, seen: usize, stride: usize) {
+        for i in 0..seen {
+            // SAFETY: the caller's.
+            unsafe {
+                let running = &mut *scratch.running.add(first + i);
+                let weights = &mut *scratch.scores.add(i * PAGE_TOKENS).cast();
+                let range = softmax::Range::from(*scratch.ranges.add(i));
+                let factor = running.weigh::<L>(weights, range, self.parts.soft_cap);
+                if factor != 1.0 {
+                    let sums = scratch.sums.add((first + i) * stride);
+                    for j in 0..stride {
+                        *sums.add(j) *= factor;
+                    }
+                }
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::*;
 use crate::lanes::{
     f32x8::{backends, run_on},
+    kv::PAGE_TOKENS,
     test_values::{assert_close, bits, decoded, wave},
 };
 

@@ -1,0 +1,193 @@
+//! What an attention computes, checked, and its division into parts. `heads` computes a part.
+
+use std::marker::PhantomData;
+
+use super::load::PageHead;
+use crate::{
+    kernel_module::{ATTENTION, Header},
+    lanes::kv::{KvFormat, PAGE_TOKENS, Row},
+};
+
+/// Rows of a step that are divided into parts one by one. More rows share loads of K and V, many at a time.
+const SINGLE_ROWS: usize = 8;
+/// Queries that share loads of K and V at most, if several rows do.
+const SHARED_QUERIES: usize = 32;
+
+/// Sizes of the attention.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AttentionShape {
+    /// Query heads; a multiple of `kv_heads`.
+    pub heads: usize,
+    /// Key and value heads.
+    pub kv_heads: usize,
+    /// Elements of a head; a multiple of 4.
+    pub head_dim: usize,
+    /// Maximum number of tokens that a query sees, including its own: a sliding window (Beltagy et al. 2020,
+    /// <https://arxiv.org/abs/2004.05150>). Where attention is not causal, this holds for each side.
+    pub window: Option<usize>,
+    /// Scores `s` become `cap * tanh(s / cap)` (Gemma 2, <https://arxiv.org/abs/2408.00118>).
+    pub soft_cap: Option<f32>,
+}
+
+impl AttentionShape {
+    /// Elements of all query heads.
+    pub fn q_dim(self) -> usize {
+        self.heads * self.head_dim
+    }
+
+    /// Elements of all key heads.
+    pub fn kv_dim(self) -> usize {
+        self.kv_heads * self.head_dim
+    }
+
+    /// The first token that a query at `position` sees.
+    pub fn window_begin(self, position: usize) -> usize {
+        window_begin(self.window.unwrap_or(usize::MAX), position)
+    }
+}
+
+/// The first token that a query at `position` sees if it sees at most `window` tokens.
+#[inline(always)]
+fn window_begin(window: usize, position: usize) -> usize {
+    let length = position + 1;
+    length - window.min(length)
+}
+
+/// An attention in parts, which threads may compute at the same time: each part is one KV head of some rows and writes
+/// its own elements of the output. The kernel module reads this from the memory of the module that fills it.
+#[derive(Debug)]
+#[repr(C)]
+pub struct AttentionParts<'a> {
+    pub(super) header: Header,
+    pub(super) format: KvFormat,
+    /// 0: none.
+    pub(super) soft_cap: f32,
+    /// At least 1.
+    pub(super) group: usize,
+    /// At least 1.
+    pub(super) kv_heads: usize,
+    pub(super) head_dim: usize,
+    pub(super) window: usize,
+    pub(super) rows_per_part: usize,
+    pub(super) row_count: usize,
+    pub(super) rows: *const Row<'a>,
+    pub(super) q: *const f32,
+    pub(super) kv: *const u32,
+    pub(super) out: *mut f32,
+    pub(super) borrowed: PhantomData<&'a mut [f32]>,
+}
+
+// SAFETY: parts write different elements of `out`, which is borrowed for `'a`.
+unsafe impl Sync for AttentionParts<'_> {}
+// SAFETY: `out` is a borrow of floats, which may move to another thread.
+unsafe impl Send for AttentionParts<'_> {}
+
+impl<'a> AttentionParts<'a> {
+    /// The arguments are those of [`super::attention`].
+    ///
+    /// # Panics
+    /// If tensors are too small, or a row's page is not in `kv`.
+    pub fn new(
+        q: &'a [f32],
+        kv: &'a [u32],
+        rows: &'a [Row],
+        shape: AttentionShape,
+        format: KvFormat,
+        out: &'a mut [f32],
+    ) -> Self {
+        let len = rows.len() * shape.q_dim();
+        assert!(q.len() >= len && out.len() >= len, "q or out has few rows");
+        assert!(shape.head_dim.is_multiple_of(format.head_multiple()));
+        assert!(shape.kv_heads > 0 && shape.heads > 0);
+        assert!(shape.heads.is_multiple_of(shape.kv_heads));
+        let group = shape.heads / shape.kv_heads;
+        let parts = Self {
+            header: Header::new(ATTENTION),
+            format,
+            soft_cap: shape.soft_cap.unwrap_or(0.0),
+            group,
+            kv_heads: shape.kv_heads,
+            head_dim: shape.head_dim,
+            window: shape.window.unwrap_or(usize::MAX),
+            rows_per_part: match rows.len() {
+                ..=SINGLE_ROWS => 1,
+                _ => (SHARED_QUERIES / group).max(1),
+            },
+            row_count: rows.len(),
+            rows: rows.as_ptr(),
+            q: q.as_ptr(),
+            kv: kv.as_ptr(),
+            out: out.as_mut_ptr(),
+            borrowed: PhantomData,
+        };
+        let pages = kv.len() / format.page_words(shape.kv_dim());
+        let mut first = 0;
+        while first < rows.len() {
+            // SAFETY: they are in memory.
+            let count = unsafe { parts.consecutive(first, rows.len()) };
+            let [begin, _] = parts.seen(rows[first]);
+            let [_, end] = parts.seen(rows[first + count - 1]);
+            let seen = &rows[first].pages()[begin / PAGE_TOKENS..=(end - 1) / PAGE_TOKENS];
+            assert!(
+                seen.iter().all(|page| (*page as usize) < pages),
+                "a page is not there"
+            );
+            first += count;
+        }
+        parts
+    }
+
+    /// The number of parts.
+    #[inline(always)]
+    pub fn parts(&self) -> usize {
+        // SAFETY: `new` sets no 0.
+        unsafe { std::hint::assert_unchecked(self.rows_per_part != 0) };
+        self.row_count.div_ceil(self.rows_per_part) * self.kv_heads
+    }
+
+    /// Multiplications of queries and keys, and of weights and values.
+    #[cfg(target_feature = "simd128")]
+    pub(super) fn macs(&self) -> usize {
+        // SAFETY: the rows are borrowed.
+        let rows = unsafe { std::slice::from_raw_parts(self.rows, self.row_count) };
+        let seen = rows.iter().map(|row| self.seen(*row));
+        let tokens: usize = seen.map(|[begin, end]| end - begin).sum();
+        2 * tokens * self.group * self.kv_heads * self.head_dim
+    }
+
+    /// How many of rows `first..end`, of which there is one, are consecutive tokens of one sequence.
+    ///
+    /// # Safety
+    /// There are such rows.
+    #[inline(always)]
+    pub(super) unsafe fn consecutive(&self, first: usize, end: usize) -> usize {
+        let mut next = first + 1;
+        // SAFETY: the caller's.
+        while next < end && unsafe { (*self.rows.add(next - 1)).precedes(*self.rows.add(next)) } {
+            next += 1;
+        }
+        next - first
+    }
+
+    /// The tokens that the queries of a row see, from the first one to the end.
+    #[inline(always)]
+    pub(super) fn seen(&self, row: Row) -> [usize; 2] {
+        let position = row.position();
+        let end = position + self.window.min(row.length() - position);
+        [window_begin(self.window, position).max(row.first()), end]
+    }
+
+    /// A head of the K (`value == 0`) or the V (`1`) of a page, which is in memory.
+    #[inline(always)]
+    pub(super) fn page_head(&self, page: u32, value: usize, kv_head: usize) -> PageHead {
+        let kv_dim = self.kv_heads * self.head_dim;
+        let at = self.format.row_at(page, value, 0, kv_dim);
+        PageHead {
+            // In memory: see `new`.
+            head: self
+                .kv
+                .wrapping_add(at + self.format.words(kv_head * self.head_dim)),
+            stride: self.format.words(kv_dim),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What the file of a tensor type declares about it.
+
+use super::kernel_order::Values;
+
+/// The facts of one tensor type, and its code that reads and writes blocks.
+pub(crate) struct Declaration {
+    /// ggml's number of the type, as in GGUF files.
+    pub(super) gguf_id: u32,
+    /// Elements of a file block.
+    pub(super) block_len: usize,
+    /// Bytes of a file block.
+    pub(super) block_bytes: usize,
+    /// Offsets of the f16 values in a file block, for tests with random blocks.
+    pub(super) halves: &'static [usize],
+    /// Words (u32) of quants in a kernel block.
+    pub(super) kernel_block_words: usize,
+    /// Bytes of the scales of a file block in the layout of the kernels, padding included.
+    pub(super) scale_bytes: usize,
+    /// What the words of scales hold, repeating.
+    pub(super) scale_words: &'static [ScaleWord],
+    /// The modules in `shaders/shared/weights` that read the type, in order.
+    pub(super) wgsl: &'static str,
+    /// The module for products of bytes, if there is one.
+    pub(super) i8_wgsl: Option<&'static str>,
+    /// Appends whole file blocks in the layout of the kernels, quants and scales apart.
+    pub(super) repack: fn(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>),
+    /// Decodes kernel block `run` of one file block from its repacked quants and scales. Floats are passed as one kernel
+    /// block. The CPU twin of `weights_load` in the type's WGSL.
+    pub(super) decode: fn(quants: &[u8], scales: &[u8], run: usize) -> Values,
+    /// `None` for types that are only read.
+    pub(super) quantize: Option<Quantize>,
+}
+
+/// How values become blocks of a type.
+pub(crate) struct Quantize {
+    /// Encodes whole file blocks and appends them, bit-equal to ggml's reference quantization.
+    pub(super) encode: fn(values: &[f32], out: &mut Vec<u8>),
+    /// How far a value may be from the original at most, as a part of the largest magnitude of its file block.
+    pub(super) error: f32,
+}
+
+/// What a word of scales holds. Self-tests need it to generate valid scales.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScaleWord {
+    /// Two f16.
+    Halves,
+    /// An f16 in the lower half, bits of scales above.
+    LowerHalf,
+    /// An f16 in the upper half, bits of quants below.
+    UpperHalf,
+    /// Bits of scales or quants.
+    Bits,
+    /// Four biased exponents.
+    Exponents,
+}
+
+/// The text of modules in `shaders/shared/weights`, one after the other.
+macro_rules! weights_wgsl {
+    ($($file:literal),*) => {
+        concat!($(
+            include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../../shaders/shared/weights/",
+                $file,
+                ".wgsl"
+            )),
+            "\n"
+        ),*)
+    };
+}
+pub(super) use weights_wgsl;
