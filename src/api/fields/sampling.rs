@@ -392,7 +392,8 @@ fn bias_map(fields: &Fields, name: &str, most: f64) -> Result<Biases> {
             None => biases.texts.push((key.clone(), Some(bias))),
         }
     }
-    check_text_bytes(name, biases.texts.iter().map(|(text, _)| text.as_str()))?;
+    let bytes = biases.texts.iter().map(|(text, _)| text.len()).sum();
+    check_text_bytes(name, bytes, MAX_TEXT_BYTES)?;
     Ok(biases)
 }
 
