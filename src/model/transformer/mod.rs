@@ -21,13 +21,13 @@ use super::{
     load::{Plan, TowerPlan},
     lora::{self, Adapter},
     pace::Pace,
+    picture_rows::Vision,
     slots::Slots,
     steps::{
         Fed, Steps,
         record::step_kernels,
         sizes::{MAX_BATCH, MAX_TOKENS, WarmUp, chooses_on_device, warm_rows},
     },
-    vision::Vision,
 };
 use crate::{
     Error, Result,
