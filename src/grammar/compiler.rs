@@ -339,10 +339,9 @@ impl GrammarSource {
             return None;
         };
         let loosened = tools.iter_mut().filter(|tool| !tool.strict);
-        let had_any = loosened.fold(false, |had_any, tool| {
-            tool.parameters.take().is_some() || had_any
-        });
-        had_any.then_some(loose)
+        // Counted, because all of them lose their parameters.
+        let taken = loosened.filter_map(|tool| tool.parameters.take());
+        (taken.count() > 0).then_some(loose)
     }
 
     /// Whether the completion is JSON, or calls with JSON in them.

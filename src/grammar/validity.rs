@@ -33,9 +33,7 @@ fn check_keyword(root: &Value, keyword: &str, value: &Value, depth: usize) -> Re
         false => Err(format!("{keyword:?} must be {what}, not {}", shown(value))),
     };
     let all = |schemas: &mut dyn Iterator<Item = &Value>| {
-        schemas
-            .map(|schema| check(root, schema, depth))
-            .collect::<Result<(), String>>()
+        schemas.try_for_each(|schema| check(root, schema, depth))
     };
     match keyword {
         "type" => match value {

@@ -42,6 +42,10 @@ op! {
 
 /// `x` is `[tokens, cols]`, `groups` the result of [`group_experts::group_experts`] with `used` experts per
 /// token. `gate` and `up` have `rows` rows per expert. Returns `[tokens * used, rows]`.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "two matrices and how tokens choose experts"
+)]
 pub fn expert_gated_matmul(
     x: Tensor<2>,
     gate: &Matrix,

@@ -45,6 +45,10 @@ op! {
 
 /// `x` is `[tokens, cols]` with at most [`matvec::MAX_TOKENS`], `norm` `[cols]`, `experts`
 /// `[tokens, used]`. `gate` and `up` have `rows` rows per expert. Returns `[tokens * used, rows]`.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "two matrices and how tokens choose experts"
+)]
 pub fn expert_gated_matvec(
     x: Tensor<2>,
     norm: Option<(Tensor<1>, f32)>,

@@ -314,8 +314,7 @@ fn events_add_up_however_the_output_ends() {
         for output in &outputs {
             server.plan.say(bytes(output));
             for limit in (0..output.len() + 2).step_by(5).chain([60]) {
-                let members =
-                    json!({"max_output_tokens": limit, "tools": tools(), "include": include, "seed": 1});
+                let members = json!({"max_output_tokens": limit, "tools": tools(), "include": include, "seed": 1});
                 let object = whole(server, &members).await;
                 let response = response_of(&streamed(server, &members).await);
                 assert_eq!(compared(&response), compared(&object), "{output} {limit}");
@@ -376,7 +375,10 @@ fn a_forced_call_that_its_tokens_end_is_an_incomplete_call() {
             assert_eq!(items[0]["type"], "function_call");
             assert_eq!(items[0]["status"], "incomplete");
             assert_eq!(items[0]["name"], "f");
-            assert!("{\"a\": 1}".starts_with(items[0]["arguments"].as_str().unwrap()), "{object}");
+            assert!(
+                "{\"a\": 1}".starts_with(items[0]["arguments"].as_str().unwrap()),
+                "{object}"
+            );
         }
     });
 }
