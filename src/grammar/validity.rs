@@ -32,8 +32,9 @@ fn check_keyword(root: &Value, keyword: &str, value: &Value, depth: usize) -> Re
         true => Ok(()),
         false => Err(format!("{keyword:?} must be {what}, not {}", shown(value))),
     };
-    let all = |schemas: &mut dyn Iterator<Item = &Value>| {
-        schemas.try_for_each(|schema| check(root, schema, depth))
+    let all = |mut schemas: &mut dyn Iterator<Item = &Value>| {
+        // Of the reference, because a trait object has no such method.
+        Iterator::try_for_each(&mut schemas, |schema| check(root, schema, depth))
     };
     match keyword {
         "type" => match value {
