@@ -168,7 +168,7 @@ export type ChatCompletionFields = {
   repetition_penalty?: number | null,
   /** The same as `repetition_penalty`. */
   repeat_penalty?: number | null,
-  /** Token ids, and what is added to their logits; or pairs of an id or a string and a number or false, which forbids the token. */
+  /** Token ids or strings, and what is added to their logits; or pairs of an id or a string and a number or false, which forbids the token. */
   logit_bias?: Record<string, number> | [number | string, number | false][] | null,
   /** Mirostat 2.0: the surprise to aim at; replaces `top_k`, `typical_p`, `top_p` and `min_p`. */
   mirostat_target?: number | null,
@@ -463,7 +463,7 @@ export type CompletionFields = {
   repetition_penalty?: number | null,
   /** The same as `repetition_penalty`. */
   repeat_penalty?: number | null,
-  /** Token ids, and what is added to their logits; or pairs of an id or a string and a number or false, which forbids the token. */
+  /** Token ids or strings, and what is added to their logits; or pairs of an id or a string and a number or false, which forbids the token. */
   logit_bias?: Record<string, number> | [number | string, number | false][] | null,
   /** Mirostat 2.0: the surprise to aim at; replaces `top_k`, `typical_p`, `top_p` and `min_p`. */
   mirostat_target?: number | null,
@@ -1103,7 +1103,7 @@ export type ResponseFields = {
   repetition_penalty?: number | null,
   /** The same as `repetition_penalty`. */
   repeat_penalty?: number | null,
-  /** Token ids, and what is added to their logits; or pairs of an id or a string and a number or false, which forbids the token. */
+  /** Token ids or strings, and what is added to their logits; or pairs of an id or a string and a number or false, which forbids the token. */
   logit_bias?: Record<string, number> | [number | string, number | false][] | null,
   /** Mirostat 2.0: the surprise to aim at; replaces `top_k`, `typical_p`, `top_p` and `min_p`. */
   mirostat_target?: number | null,
@@ -1594,12 +1594,14 @@ export const ROUTES: readonly EndpointRoute[] = [
   {"path":"completions","method":"POST","capability":"completions","upstream":"any"},
   {"path":"chat/completions","method":"POST","capability":"completions","upstream":"any"},
   {"path":"responses","method":"POST","capability":"completions","upstream":"any"},
+  {"path":"responses/input_tokens","method":"POST","capability":"completions","upstream":"never"},
   {"path":"embeddings","method":"POST","capability":"embeddings","upstream":"chosen"},
   {"path":"tokenize","method":"POST","capability":"completions","upstream":"never"},
   {"path":"detokenize","method":"POST","capability":"completions","upstream":"never"},
   {"path":"apply-template","method":"POST","capability":"completions","upstream":"never"},
   {"path":"models","method":"GET","capability":null,"upstream":"never"},
   {"path":"models/","method":"GET","capability":null,"upstream":"never"},
+  {"path":"health","method":"GET","capability":null,"upstream":"never"},
 ];
 
 /** The names of the switches. */
@@ -1608,6 +1610,7 @@ export const SWITCHES: Readonly<Record<keyof EngineSwitches, true>> = {
   "stopTextIncluded": true,
   "contextLengthExceededBehavior": true,
   "defaultMaxTokens": true,
+  "defaultMaxMessageTokens": true,
   "suffixMode": true,
   "unknownFields": true,
   "alwaysIncludeUsage": true,
@@ -1635,10 +1638,13 @@ export const SWITCHES: Readonly<Record<keyof EngineSwitches, true>> = {
   "booleanLogprobs": true,
   "samplingBounds": true,
   "toolNames": true,
+  "openObjects": true,
   "mixedPrompts": true,
   "invalidRequestStatus": true,
   "requestTimeoutMs": true,
   "chatTemplate": true,
+  "assistantPrefill": true,
+  "timings": true,
   "prepareNextTurn": true,
   "defaultModel": true,
 };
