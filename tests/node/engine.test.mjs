@@ -305,7 +305,7 @@ describe("options", () => {
   test("an unknown switch is an error, and a signal aborts the load", async () => {
     await assert.rejects(createEngine({ endpoint: { maxM: 1 } }), {
       code: "invalid_option",
-      message: /maxM.*use maxN/,
+      message: /maxM.*use endpoint\.maxN/,
     });
     await assert.rejects(createEngine({ endpoint: { maxN: -1 } }), { code: "invalid_option" });
     const controller = new AbortController();
