@@ -39,7 +39,6 @@ const DEVELOPMENT = [
   "docs/specification.md",
   "docs/conformance.md",
   "docs/reliability.md",
-  "docs/tools.md",
   "docs/security.md",
   "docs/training.md",
   ["CHANGELOG.md", "changelog"],

@@ -419,7 +419,8 @@ impl Tagged {
         loop {
             if let Mode::Call { body, calls_before } = &mut self.mode {
                 let has_begun = self.delivery.calls() > *calls_before;
-                let is_settled = body.finish(&mut self.delivery) && has_begun;
+                // Nothing after a forced call is content.
+                let is_settled = (body.finish(&mut self.delivery) || self.is_forced) && has_begun;
                 if is_settled {
                     self.delivery.settle();
                     self.end_call();
