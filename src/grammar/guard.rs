@@ -106,12 +106,22 @@ impl Written {
             true => (&guard.quotes, MIN_STRING_TOKENS),
             false => (&guard.brackets, MIN_STRUCTURE_TOKENS),
         };
+        let words = || allowed.words().iter();
         let kept: Vec<u32> = if !is_text && self.digits >= MAX_DIGITS {
-            let words = allowed.words().iter().zip(&guard.digits);
+            let words = words().zip(&guard.digits);
             words.map(|(allowed, digits)| allowed & !digits).collect()
-        } else if self.repeats(least) {
-            let words = allowed.words().iter().zip(closers);
-            words.map(|(allowed, closers)| allowed & closers).collect()
+        } else if let Some(period) = self.period(least) {
+            let closed: Vec<u32> = words().zip(closers).map(|(a, b)| a & b).collect();
+            if closed.iter().any(|word| *word != 0) {
+                return TokenMask::from_words(closed);
+            }
+            // A format or a pattern may want more, but not the same again.
+            let next = self.tokens[self.tokens.len() - period];
+            let mut others = allowed.words().to_vec();
+            if let (true, Some(word)) = (is_text, others.get_mut(next as usize / 32)) {
+                *word &= !(1 << (next % 32));
+            }
+            others
         } else {
             return allowed;
         };
@@ -121,10 +131,10 @@ impl Written {
         }
     }
 
-    /// Whether the last tokens, at least `least`, are repetitions of the same few.
-    fn repeats(&self, least: usize) -> bool {
+    /// The length of the part whose repetitions the last tokens, at least `least`, are.
+    fn period(&self, least: usize) -> Option<usize> {
         let last = self.tokens.len();
-        (1..=MAX_PERIOD_TOKENS).any(|period| {
+        (1..=MAX_PERIOD_TOKENS).find(|&period| {
             let span = least.max(MIN_REPETITIONS * period);
             span <= last && {
                 let tail = &self.tokens[last - span..];
@@ -142,14 +152,14 @@ mod tests {
     fn repetitions_are_found() {
         let written = |tokens: Vec<u32>| Written { tokens, digits: 0 };
         let of = |period: u32, count: usize| (0..count as u32).map(|i| i % period).collect();
-        assert!(written(of(1, 32)).repeats(32));
-        assert!(!written(of(1, 31)).repeats(32));
-        assert!(written(of(9, 36)).repeats(32));
-        assert!(!written(of(9, 35)).repeats(32));
-        assert!(written(of(64, 256)).repeats(64));
-        assert!(!written(of(65, 400)).repeats(64));
+        assert!(written(of(1, 32)).period(32).is_some());
+        assert!(!written(of(1, 31)).period(32).is_some());
+        assert!(written(of(9, 36)).period(32).is_some());
+        assert!(!written(of(9, 35)).period(32).is_some());
+        assert!(written(of(64, 256)).period(64).is_some());
+        assert!(!written(of(65, 400)).period(64).is_some());
         let mut broken: Vec<u32> = of(3, 60);
         broken.push(7);
-        assert!(!written(broken).repeats(32));
+        assert!(!written(broken).period(32).is_some());
     }
 }

@@ -342,6 +342,13 @@ fn numbers_end_and_repeated_text_is_closed() {
         ),
         (schema(object.clone()), "{\"b\":\"", "ab", b'"', 34),
         (schema(object.clone()), "{\"b\":\"", "y", b'"', 32),
+        (
+            schema(json!({ "type": "string", "format": "email" })),
+            "\"",
+            "y",
+            b'1',
+            32,
+        ),
         (schema(object.clone()), "{\"b\":[0", ",0", b']', 64),
         (schema(object), "{\"b\":[{}", ",{}", b']', 66),
     ] {
@@ -369,7 +376,7 @@ fn numbers_end_and_repeated_text_is_closed() {
     }
     // Where the schema wants more, there is more.
     for (value, before, repeated) in [
-        (json!({ "type": "string", "minLength": 90 }), "\"", "y"),
+        (json!({ "type": "string", "pattern": "^y{90}$" }), "\"", "y"),
         (
             json!({ "type": "array", "minItems": 90, "items": { "const": 0 } }),
             "[0",
