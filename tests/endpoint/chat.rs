@@ -467,7 +467,7 @@ fn arguments_follow_parameters_and_a_cut_call_is_a_call() {
         let tool =
             json!([{"type": "function", "function": {"name": "f", "parameters": parameters}}]);
         // What the model would say is no valid call.
-        let invalid = bytes("{\"name\":\"f\",\"arguments\":{}}");
+        let invalid = bytes("{\"name\":\"f\",\"arguments\":{\"a\":13}}");
         server
             .plan
             .say([vec![PRE], invalid, vec![PRE + 1]].concat());
