@@ -372,6 +372,8 @@ const isOfModels = (route: string) => route === "models" || route.startsWith("mo
 
 /** The answer of an endpoint that is ready, with the headers of one that is not. */
 function healthy(unready: Response): Response {
+  // An answer that nobody reads stays in flight, and `dispose` would wait for it.
+  void unready.body?.cancel();
   const headers = new Headers(unready.headers);
   for (const name of ["content-length", "retry-after", "x-should-retry"]) headers.delete(name);
   return new Response(JSON.stringify({ status: "ok" } satisfies Health), { headers });
