@@ -97,7 +97,7 @@ export default [
     "144",
     "an older call, names and ids",
     ALL,
-    "{% for m in messages %}{{ m.name }},{{ m.tool_call_id }},{{ m.tool_calls | length if m.tool_calls else 0 }};{% endfor %}",
+    "{{ tools | length if tools }}{% for m in messages %}{{ m.name }},{{ m.tool_call_id }},{{ m.tool_calls | length if m.tool_calls else 0 }};{% endfor %}",
     async (chat, ctx) => {
       const messages = [
         { ...user("x"), name: "Ann" },
