@@ -99,7 +99,7 @@ describe("several models with the real engine", { skip }, () => {
     assert.deepEqual(statuses(result.after), ["ready", "ready", "ready"]);
     assert.deepEqual(
       result.after.map(({ capabilities }) => capabilities),
-      [["completions"], ["completions"], ["embeddings"]],
+      [["completions"], ["completions", "chat"], ["embeddings"]],
     );
     assert.equal(result.after[0].context_length, 128);
     needs = Object.fromEntries(
