@@ -37,7 +37,7 @@ pub(in crate::api) enum Number {
     Within(f64, Setting<f64>),
     /// Above 0 and at most this.
     Positive(Setting<f64>),
-    /// Of an absolute value of at most this.
+    /// A number whose absolute value is at most the setting.
     Around(Setting<f64>),
 }
 

@@ -15,7 +15,7 @@ use crate::engine::generation::LogprobsMode;
 /// How many of the most likely tokens are listed.
 const LISTED: Field<Count> = count(0).up_to("maxLogprobs", |it| it.max_logprobs as usize);
 
-/// Which distribution is described.
+/// The distribution that the log-probabilities describe.
 pub(in crate::api) const MODE: Or<Word<LogprobsMode>> = word(&[
     ("raw", LogprobsMode::Raw),
     ("processed", LogprobsMode::Processed),

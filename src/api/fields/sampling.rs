@@ -253,7 +253,7 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Sampl
             top_k: top_k.map(|top_k| i64::try_from(top_k).unwrap_or(i64::MAX)),
             min_p: share(SamplingFields::min_p)?,
             repetition_penalty: repetition_penalty(fields, switches)?,
-            // Of another group of fields.
+            // `max_tokens` belongs to another group of fields.
             max_tokens: None,
         },
         seed: seed.and_then(|seed| i64::try_from(seed).ok()),

@@ -93,7 +93,7 @@ const fn empty(name: &'static str) -> Refused {
     refused(name, is_neutral, "`[]`")
 }
 
-/// Without version 1 or 2, which are refused, they have no effect.
+/// A parameter of llama.cpp's mirostat. It has no effect unless mirostat is on, and the versions that turn it on are refused.
 const fn of_mirostat(name: &'static str) -> Refused {
     refused(name, |_, value| value.is_number(), "any number")
 }

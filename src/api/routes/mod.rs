@@ -86,7 +86,7 @@ struct EndpointRoute {
     method: &'static str,
     /// What a model has to be able to do, so that the name `default` means it. Null: the route answers without a model.
     capability: Option<super::models::Purpose>,
-    /// Which requests another server may answer instead.
+    /// The requests that another server may answer instead.
     upstream: route::Upstream,
 }
 

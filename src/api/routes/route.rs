@@ -20,7 +20,7 @@ pub(in crate::api) struct Route {
     /// What a model has to be for, so that the name `default` means it. `None`: the route answers without a model.
     #[cfg_attr(not(test), expect(dead_code, reason = "the page chooses the model"))]
     pub purpose: Option<Purpose>,
-    /// Which requests another server may answer instead.
+    /// The requests that another server may answer instead.
     #[cfg_attr(not(test), expect(dead_code, reason = "the page hands requests over"))]
     pub upstream: Upstream,
     /// Answers a request with the parameter, which is empty if the path takes none.

@@ -34,7 +34,7 @@ export type ChatCompletion = { id: string, object: "chat.completion",
   model: string,
   /** Changes with anything that the output depends on. */
   system_fingerprint: string, choices: Array<ChatChoice>, usage: ChatUsage,
-  /** With the switch `timings`. */
+  /** Times of the request. Present with the switch `timings`. */
   timings?: Timings, };
 
 /** A chunk of a streamed answer. */
@@ -47,7 +47,7 @@ export type ChatCompletionChunk = { id: string, object: "chat.completion.chunk",
   system_fingerprint: string, choices: Array<ChatChunkChoice>,
   /** Only with `include_usage`, and null in chunks that hold no counts. */
   usage?: ChatUsage | null,
-  /** With the switch `timings`, in the last chunk that has a choice. */
+  /** Times of the request. Present with the switch `timings`, in the last chunk that has a choice. */
   timings?: Timings, };
 
 /** A request for a message; `docs/api.md` says what each field means. Unknown fields are passed on. */
@@ -302,7 +302,7 @@ export type Completion = {
   usage?: Usage | null,
   /** With `perf_metrics_in_response`; in a stream in the last chunk that has a choice. */
   perf_metrics?: PerfMetricsMember,
-  /** With the switch `timings`; in a stream in the last chunk that has a choice. */
+  /** Times of the request. Present with the switch `timings`; a stream has them in the last chunk that has a choice. */
   timings?: Timings, };
 
 /** One choice of a completion; in a chunk, the part of it that is new. */
@@ -584,7 +584,7 @@ export type EndpointRoute = {
   path: string, method: "GET" | "POST",
   /** What a model has to be able to do, so that the name `default` means it. Null: the route answers without a model. */
   capability: Capability | null,
-  /** Which requests another server may answer instead. */
+  /** The requests that another server may answer instead. */
   upstream: Upstream, };
 
 /** The result of `engine.info()`. Once a model is loaded, it also has the members of the load report. */

@@ -210,7 +210,7 @@ pub(super) struct ChatCompletion<'a> {
     system_fingerprint: &'a str,
     choices: Vec<ChatChoice<'a>>,
     usage: ChatUsage,
-    /// With the switch `timings`.
+    /// Times of the request. Present with the switch `timings`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     timings: Option<Timings>,
@@ -234,7 +234,7 @@ pub(super) struct ChatCompletionChunk<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     usage: Option<Option<ChatUsage>>,
-    /// With the switch `timings`, in the last chunk that has a choice.
+    /// Times of the request. Present with the switch `timings`, in the last chunk that has a choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     timings: Option<Timings>,
@@ -249,7 +249,7 @@ pub(super) struct Chunk<'a> {
     pub is_first: bool,
     /// Running totals of the choice, if they are reported.
     pub counts: Option<TokenCounts>,
-    /// Of the request, if it is over and they are reported.
+    /// Times of the request, if it is over and the switch `timings` is on.
     pub timings: Option<Timings>,
 }
 

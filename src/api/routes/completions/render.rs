@@ -219,7 +219,7 @@ struct FunctionCall<'a> {
     arguments: &'a str,
 }
 
-/// Which optional members an answer and its choices have.
+/// The optional members that an answer and its choices have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Members {
     pub logprobs: Option<LogprobsShape>,
@@ -372,7 +372,7 @@ pub(super) struct Completion<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     perf_metrics: Option<PerfMetricsMember>,
-    /// With the switch `timings`; in a stream in the last chunk that has a choice.
+    /// Times of the request. Present with the switch `timings`; a stream has them in the last chunk that has a choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     timings: Option<Timings>,
@@ -385,7 +385,7 @@ pub(super) struct Chunk<'a> {
     pub piece: &'a Piece,
     /// Running totals of the choice, if they are reported.
     pub counts: Option<TokenCounts>,
-    /// Of the request, once it is over.
+    /// Times of the request. Present once it is over.
     pub perf: Option<PerfMetrics>,
 }
 
