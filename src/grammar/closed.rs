@@ -83,7 +83,7 @@ struct Closer<'s> {
     budget: Budget,
     /// Targets of references that are to be closed.
     targets: Vec<&'s str>,
-    /// All that ever were in it.
+    /// Every path that was added to `targets`.
     seen: HashSet<&'s str>,
 }
 
@@ -121,7 +121,7 @@ impl<'s> Closer<'s> {
             Part::Closes(names) => names.clone(),
             Part::Open => Names::default(),
         };
-        // What the part that closes is told.
+        // The names that the closing part is told.
         let mut told = outer;
         if closer.is_some() {
             self.names(schema, closer, &mut told, &mut Vec::new())?;

@@ -387,7 +387,7 @@ struct Compiled {
     /// The constraint applies only to completions that begin with this.
     opener: Option<Opener>,
     ends: Rc<TokenMask>,
-    /// Of JSON.
+    /// What keeps JSON from running on; `None` for other text.
     guard: Option<Rc<Guard>>,
     max_tokens: Option<usize>,
 }
@@ -398,6 +398,13 @@ impl Grammar {
         let Compiled { parser, opener, .. } = &*self.0;
         let (ends, guard) = (self.0.ends.clone(), self.0.guard.clone());
         Matcher::new(parser.clone(), opener.clone(), ends, guard)
+    }
+
+    /// A matcher that allows what the grammar allows, also numbers and repetitions without end.
+    #[cfg(test)]
+    pub fn matcher_without_guard(&self) -> Matcher {
+        let Compiled { parser, opener, .. } = &*self.0;
+        Matcher::new(parser.clone(), opener.clone(), self.0.ends.clone(), None)
     }
 
     /// The most tokens that the grammar itself allows (`max_tokens` of llguidance). The caller applies

@@ -9,15 +9,16 @@ use crate::sample::TokenMask;
 
 /// Digits in a row: as many as a 64-bit integer has.
 const MAX_DIGITS: usize = 20;
-/// Repetitions after which text repeats itself.
+/// Equal parts in a row that count as a repetition.
 const MIN_REPETITIONS: usize = 4;
-/// Tokens that they have together in a string, and between strings.
+/// Tokens of a repetition within a string, at least.
 const MIN_STRING_TOKENS: usize = 32;
+/// Tokens of a repetition of values, at least.
 const MIN_STRUCTURE_TOKENS: usize = 64;
-/// The longest repeated part.
+/// Tokens of the longest part whose repetition is noticed.
 const MAX_PERIOD_TOKENS: usize = 64;
 
-/// What is known of a vocabulary.
+/// Sets of tokens of a vocabulary.
 pub(super) struct Guard {
     /// Tokens that begin with a digit.
     digits: Vec<u32>,
@@ -71,7 +72,7 @@ impl Guard {
     }
 }
 
-/// What one completion has written.
+/// The end of one completion, for which repetitions and digits are counted.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     /// The last tokens.

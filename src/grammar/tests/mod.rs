@@ -266,19 +266,32 @@ impl Model {
         random: &mut Random,
     ) {
         let vocab_size = self.tokenizer.vocab_size();
+        let mut unguarded = grammar.matcher_without_guard();
+        ids.iter().for_each(|&id| unguarded.accept(id).unwrap());
+        let Next::OneOf(of_grammar) = unguarded.next().unwrap() else {
+            panic!("{}: the guard alone constrains", self.name);
+        };
         for _ in 0..4 {
             let id = random.below(vocab_size) as u32;
             let mut matcher = grammar.matcher();
             ids.iter().for_each(|&id| matcher.accept(id).unwrap());
             let label = self.tokenizer.token_label(id);
             let is_taken = matcher.accept(id).is_ok();
-            // What the guard takes away, the grammar takes.
-            let is_narrowed = is_taken && ids.len() >= 7;
-            assert!(
-                is_taken == mask.allows(id) || is_narrowed,
+            let text = || self.ended(ids.to_vec(), false).text;
+            assert_eq!(
+                is_taken,
+                of_grammar.allows(id),
                 "{}: {:?} then {id} {label:?}",
                 self.name,
-                self.ended(ids.to_vec(), false).text
+                text()
+            );
+            // The guard only takes tokens away, and none before seven tokens: a number has 20 digits.
+            let is_narrowed = is_taken && !mask.allows(id);
+            assert!(
+                mask.allows(id) == is_taken || is_narrowed && ids.len() >= 7,
+                "{}: {:?} then {id} {label:?}",
+                self.name,
+                text()
             );
         }
     }
