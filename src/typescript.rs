@@ -60,7 +60,7 @@ fn indented(text: &str) -> String {
 pub(crate) struct Constant {
     pub docs: &'static str,
     pub name: &'static str,
-    /// In TypeScript.
+    /// The type in TypeScript.
     pub declared_type: &'static str,
     /// An array or an object. Each of its members is on a line of its own.
     pub value: serde_json::Value,

@@ -75,7 +75,7 @@ pub enum ToolPrompts {
 }
 
 impl ToolPrompts {
-    /// As the model of this tokenizer takes them, with the template of the switch `chatTemplate` or its own.
+    /// How tools get into the prompts of this tokenizer's model, with the template of the switch `chatTemplate` or its own.
     pub fn of(tokenizer: &Tokenizer, chat_template: Option<&str>) -> Option<ToolPrompts> {
         let template = chat_template.or_else(|| tokenizer.chat_templates().choose(true))?;
         Some(match renders_tools(template) {

@@ -25,19 +25,19 @@ pub(crate) fn tile_tokens(left: usize) -> usize {
 pub(crate) struct Inputs {
     pub(crate) tokens: usize,
     pub(crate) cols: usize,
-    /// For types of floats.
+    /// The values themselves, for types of floats.
     pub(crate) values: *const f32,
-    /// In -127..=127.
+    /// Integers in -127..=127.
     pub(crate) quants: *const i8,
-    /// For simd128: of 4 quants, the first and third, then the second and fourth.
+    /// The quants in the order of simd128: of 4 quants, the first and third, then the second and fourth.
     pub(crate) pairs: *const i16,
     /// For relaxed SIMD with signed weights: of 4 quants, the positive ones or zero, then the magnitudes of the
     /// negative ones or zero.
     pub(crate) signs: *const u8,
-    /// Of blocks.
+    /// The scale of each block.
     pub(crate) scales: *const f32,
-    /// Of the groups of blocks: sums of the quants, times minus what means zero in the weights. 128 for signed ones.
+    /// For each group of a block: the sum of its quants times minus the zero point of the weights (128 for signed weights).
     pub(crate) offsets: *const i32,
-    /// Of the groups of blocks: sums of the quants, times the scale.
+    /// For each group of a block: the sum of its quants times the scale.
     pub(crate) sums: *const f32,
 }

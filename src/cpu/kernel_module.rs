@@ -85,7 +85,7 @@ const fn fnv_1a(mut hash: u32, sources: &[&[u8]]) -> u32 {
 #[cfg(target_feature = "simd128")]
 pub(crate) use registry::{Call, Module, address, instruction_set, run, set, threads};
 
-/// In the main module.
+/// The side of the main module.
 #[cfg(target_feature = "simd128")]
 mod registry {
     use std::cell::RefCell;

@@ -19,7 +19,7 @@ pub use crate::kernel_module::STACK_BYTES;
 #[cfg(target_feature = "simd128")]
 pub use registry::use_module;
 
-/// In the main module.
+/// The side of the main module.
 #[cfg(target_feature = "simd128")]
 mod registry {
     use crate::{

@@ -28,7 +28,7 @@ pub struct Matrix<'a> {
 /// What all parts of a product compute together. The kernel module reads it from the memory of the module that fills it.
 #[repr(C)]
 pub(crate) struct Product {
-    /// With the type as a number.
+    /// The header, which has the type as a number.
     pub(crate) header: Header,
     /// Rows that the result has.
     pub(crate) first_row: usize,

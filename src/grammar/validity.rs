@@ -33,7 +33,7 @@ fn check_keyword(root: &Value, keyword: &str, value: &Value, depth: usize) -> Re
         false => Err(format!("{keyword:?} must be {what}, not {}", shown(value))),
     };
     let all = |mut schemas: &mut dyn Iterator<Item = &Value>| {
-        // Of the reference, because a trait object has no such method.
+        // Called on the reference, because a trait object has no such method.
         Iterator::try_for_each(&mut schemas, |schema| check(root, schema, depth))
     };
     match keyword {

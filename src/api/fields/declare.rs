@@ -151,9 +151,9 @@ pub(in crate::api) type Or<K> = Field<K, Setting<<K as Kind>::Value>>;
 #[derive(Clone, Copy)]
 pub(super) struct Notes {
     pub is_required: bool,
-    /// In words, where the default is no value of the field's type.
+    /// The default in words, where it is no value of the field's type.
     pub default: &'static str,
-    /// In words, what the type does not say.
+    /// Bounds in words, where the type does not say them.
     pub range: &'static str,
     /// What else it may be, in words and in TypeScript.
     pub also: Option<(&'static str, &'static str)>,

@@ -33,7 +33,7 @@ impl ListedGroup {
 
 /// A field and its documentation.
 pub(in crate::api) struct Member {
-    /// In Markdown, on one line.
+    /// The documentation in Markdown, on one line.
     pub docs: String,
     pub field: &'static dyn Listed,
 }

@@ -16,7 +16,7 @@ pub(super) struct Fit {
 /// How many tokens a completion has without `max_tokens`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DefaultLength {
-    /// As if the request asked for them.
+    /// The number of tokens that applies as if the request asked for it.
     Tokens(usize),
     /// What the context leaves, but no more than this.
     Remaining { at_most: usize },
@@ -27,7 +27,7 @@ impl DefaultLength {
         at_most: usize::MAX,
     };
 
-    /// Of a completion that is text.
+    /// The default length of a text completion.
     pub(super) fn of_text(default: DefaultMaxTokens) -> DefaultLength {
         match default {
             DefaultMaxTokens::Tokens(tokens) => DefaultLength::Tokens(tokens),
@@ -35,7 +35,7 @@ impl DefaultLength {
         }
     }
 
-    /// Of a message, for which a model may have its own limit.
+    /// The default length of a message, for which a model may have its own limit.
     pub(super) fn of_message(default: DefaultMaxTokens, of_model: Option<usize>) -> DefaultLength {
         let default = match default {
             DefaultMaxTokens::Tokens(tokens) => tokens,

@@ -12,7 +12,7 @@ use super::{Floats, Quantized, TensorType, by_type, planes};
 /// Rows of a panel.
 pub const PANEL_ROWS: usize = 8;
 
-/// In panels.
+/// The layout of a type in panels.
 impl TensorType {
     /// Columns of a unit. A row has a multiple of this many.
     pub fn unit_cols(self) -> usize {

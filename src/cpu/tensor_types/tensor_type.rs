@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{BLOCK_COLS, ScaleWord, TensorType, UNSUPPORTED, declaration::Quantize};
 
-/// In the file.
+/// The layout of a type in a file.
 impl TensorType {
     /// The type of this number in GGUF files, if it is supported.
     pub fn from_gguf_id(id: u32) -> Option<TensorType> {
@@ -107,7 +107,7 @@ impl TensorType {
     }
 }
 
-/// In the layout of the kernels.
+/// The layout of a type for the GPU kernels.
 impl TensorType {
     /// Words (u32) of quants in a kernel block.
     pub fn kernel_block_words(self) -> usize {

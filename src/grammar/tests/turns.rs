@@ -555,7 +555,7 @@ fn parameters_are_enforced_also_of_tools_that_are_not_strict() {
     assert!(model.takes(&grammar, &hermes(r#"{"y": [1]}"#)));
     let g = hermes(r#"{"y": 1}"#).replace("\"f\"", "\"g\"");
     assert!(!model.takes(&grammar, &g));
-    // In tags.
+    // The same call written in tags.
     let parameters = json!({ "type": "object", "properties": { "a": a }, "required": ["a"], "maxProperties": 5 });
     let tags = |a: &str| {
         format!(

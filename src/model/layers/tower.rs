@@ -30,7 +30,7 @@ pub struct Tower {
     pub deepstack: Vec<(usize, Projector)>,
     /// Patches that become a row.
     pub square: usize,
-    /// Which layers attend within windows.
+    /// The layers that attend within windows; `None`: none.
     pub windows: Option<Windows>,
 }
 
