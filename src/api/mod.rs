@@ -73,7 +73,12 @@ pub(crate) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
 #[cfg(test)]
 pub(crate) fn constants() -> Vec<crate::typescript::Constant> {
     let [switches, profiles] = switches::constants();
-    vec![routes::constant(), switches, profiles]
+    vec![
+        routes::constant(),
+        routes::root_paths_constant(),
+        switches,
+        profiles,
+    ]
 }
 
 /// The endpoint. Answers any number of requests at once.

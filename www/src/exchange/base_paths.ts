@@ -1,13 +1,7 @@
 //! Which URLs the engine answers: the base paths and the paths of the routes below them. What a route does is defined in
 //! Rust.
 
-import { type EndpointRoute, PROFILES, ROUTES } from "../generated/types.js";
-
-/**
- * Routes that a server answers without a base path, too; a page leaves these paths to the network. A test of `src/api/routes`
- * compares them with those in Rust.
- */
-const ROOT_PATHS = ["tokenize", "detokenize", "apply-template", "health"];
+import { type EndpointRoute, PROFILES, ROOT_PATHS, ROUTES } from "../generated/types.js";
 
 /** The route without a base path at `path`, as a path below `base`; `undefined` if there is none. */
 export function rootRouteBelow(base: string, path: string): string | undefined {

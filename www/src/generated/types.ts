@@ -1604,6 +1604,14 @@ export const ROUTES: readonly EndpointRoute[] = [
   {"path":"health","method":"GET","capability":null,"upstream":"never"},
 ];
 
+/** Routes that a server answers without a base path, too; a page leaves these paths to the network. */
+export const ROOT_PATHS: readonly string[] = [
+  "tokenize",
+  "detokenize",
+  "apply-template",
+  "health",
+];
+
 /** The names of the switches. */
 export const SWITCHES: Readonly<Record<keyof EngineSwitches, true>> = {
   "profile": true,
