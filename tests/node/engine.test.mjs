@@ -367,7 +367,10 @@ describe("a program of its own", () => {
     const skip = program === undefined && `skipped: ${name} is not on PATH`;
     test(`in ${name} it answers, and ends once the engine is disposed`, { skip }, async () => {
       const { error, stdout, stderr } = await new Promise((resolve) => {
-        execFile(program, args, (error, stdout, stderr) => resolve({ error, stdout, stderr }));
+        const options = { timeout: 60_000 };
+        execFile(program, args, options, (error, stdout, stderr) =>
+          resolve({ error, stdout, stderr }),
+        );
       });
       assert.equal(error, null, stderr);
       assert.match(stdout, /^the last line is reached$/m);

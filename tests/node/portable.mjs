@@ -23,4 +23,11 @@ await assert.rejects(aborted, { name: "AbortError" });
 assert.equal((await engine.info()).device, "cpu");
 await assert.rejects(createEngine({ model: "missing.gguf" }), /missing\.gguf/);
 await engine.dispose();
+
+// An answer that came before a model was loaded, and that nobody reads.
+const several = await createEngine({ models: { tales: "embedded" } });
+const unread = await several.fetch("http://localhost/v1/models", { method: "PUT" });
+assert.equal(unread.status, 405);
+await several.completions.create({ ...request, model: "tales" });
+await several.dispose();
 console.log("the last line is reached");

@@ -59,6 +59,8 @@ export class ModelGroup implements EngineCore {
   readonly #createdS = Math.floor(Date.now() / 1000);
   /** An endpoint that never loads its model, for requests that are for none, while no model is loaded. */
   #lobby: StartedModel | undefined;
+  /** Lobbies that end when their answers were read. */
+  readonly #closedLobbies = new Set<StartedModel>();
   #isPaused = false;
   #isDisposed = false;
 
@@ -138,7 +140,7 @@ export class ModelGroup implements EngineCore {
 
   async dispose(): Promise<void> {
     this.#isDisposed = true;
-    const started = this.#started();
+    const started = [...this.#started(), ...this.#closedLobbies];
     for (const slot of this.#slots) slot.started = undefined;
     this.#lobby = undefined;
     await Promise.all(started.map((it) => it.dispose()));
@@ -274,8 +276,11 @@ export class ModelGroup implements EngineCore {
   }
 
   #closeLobby(): void {
-    void this.#lobby?.unload();
+    const lobby = this.#lobby;
+    if (lobby === undefined) return;
     this.#lobby = undefined;
+    this.#closedLobbies.add(lobby);
+    void lobby.unload().finally(() => this.#closedLobbies.delete(lobby));
   }
 
   /** The list of one endpoint, with the headers of `request`. */
@@ -372,7 +377,7 @@ const isOfModels = (route: string) => route === "models" || route.startsWith("mo
 
 /** The answer of an endpoint that is ready, with the headers of one that is not. */
 function healthy(unready: Response): Response {
-  // An answer that nobody reads stays in flight, and `dispose` would wait for it.
+  // An answer that nobody reads stays in flight, and keeps its endpoint from ending.
   void unready.body?.cancel();
   const headers = new Headers(unready.headers);
   for (const name of ["content-length", "retry-after", "x-should-retry"]) headers.delete(name);
