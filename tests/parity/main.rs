@@ -28,6 +28,7 @@ mod pictures;
 mod prefixes;
 mod quantized;
 mod references;
+mod references_2026;
 mod sampling;
 mod scores;
 mod types;
