@@ -64,6 +64,6 @@ fn main(
             }
         }
         experts[token * USED + slot] = chosen[slot];
-        shares[token * USED + slot] = powers[chosen[slot]] / sum;
+        shares[token * USED + slot] = powers[chosen[slot]] / sum * expert_scale(chosen[slot]);
     }
 }

@@ -20,7 +20,7 @@ pub(super) const ENCODER_BATCH_TOKENS: usize = 512;
 pub(super) const ENCODER_BATCH_TEXTS: usize = 32;
 
 /// The KV cache to reserve.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KvReservation {
     /// Longest sequence, in tokens.
     pub(super) context_tokens: usize,
@@ -28,10 +28,8 @@ pub(super) struct KvReservation {
     pub(super) pages: usize,
     /// Format of K and V.
     pub(super) format: KvFormat,
-    /// Elements of the K or V of one token in one layer.
-    pub(super) kv_dim: usize,
-    /// Layers.
-    pub(super) layers: usize,
+    /// Elements of the K or V of one token, in each layer that has its own.
+    pub(super) kv_dims: Vec<usize>,
 }
 
 impl KvReservation {
@@ -49,9 +47,12 @@ impl KvReservation {
         if !config.is_causal {
             return KvReservation::of_encoder(options, config, max_bytes);
         }
-        let heads = [config.kv_heads, config.head_dim];
-        let (tokens, layers) = (config.context_tokens, config.layers.len());
-        KvReservation::of_sizes(options, tokens, heads, layers, max_bytes)
+        let heads = config.kv_layers().map(|layer| {
+            let sizes = config.sizes(layer);
+            [sizes.kv_heads, sizes.head_dim]
+        });
+        let heads: Vec<[usize; 2]> = heads.collect();
+        KvReservation::of_sizes(options, config.context_tokens, &heads, max_bytes)
     }
 
     /// K and V of one layer at a time, exact, for a step of an encoder: its longest text, or several short ones,
@@ -68,8 +69,7 @@ impl KvReservation {
             context_tokens,
             pages: pages.max(context_tokens.div_ceil(PAGE_TOKENS)),
             format: KvFormat::F32,
-            kv_dim: config.kv_dim(),
-            layers: 1,
+            kv_dims: vec![config.kv_dim(0)],
         };
         let bytes = reservation.layer_bytes();
         if bytes > max_bytes {
@@ -84,13 +84,15 @@ impl KvReservation {
     fn of_sizes(
         options: LoadOptions,
         model_tokens: usize,
-        [kv_heads, head_dim]: [usize; 2],
-        layers: usize,
+        heads: &[[usize; 2]],
         max_bytes: u64,
     ) -> Result<KvReservation> {
-        let (format, kv_dim) = (options.kv_format, kv_heads * head_dim);
-        let suits = |format: KvFormat| head_dim.is_multiple_of(format.head_multiple());
-        if !suits(format) {
+        let format = options.kv_format;
+        let misfit = |format: KvFormat| {
+            let mut head_dims = heads.iter().map(|[_, head_dim]| *head_dim);
+            head_dims.find(|head_dim| !head_dim.is_multiple_of(format.head_multiple()))
+        };
+        if let Some(head_dim) = misfit(format) {
             return Err(Error::UnsupportedModel(format!(
                 "a KV cache as {} consists of blocks of {}, and this model's heads have {head_dim} \
                  elements: f16 supports them",
@@ -106,13 +108,17 @@ impl KvReservation {
             context_tokens,
             pages,
             format,
-            kv_dim,
-            layers,
+            kv_dims: heads
+                .iter()
+                .map(|[heads, head_dim]| heads * head_dim)
+                .collect(),
         };
         let bytes = reservation.layer_bytes();
         if bytes > max_bytes {
+            let kv_dim = reservation.largest_kv_dim();
             let fitting = KvFormat::ALL.into_iter().filter(|format| {
-                suits(*format) && format.page_words(kv_dim) <= reservation.format.page_words(kv_dim)
+                misfit(*format).is_none()
+                    && format.page_words(kv_dim) <= reservation.format.page_words(kv_dim)
             });
             let fitting = fitting.map(|format| {
                 let page_bytes = 4 * format.page_words(kv_dim) as u64;
@@ -130,20 +136,47 @@ impl KvReservation {
         Ok(reservation)
     }
 
-    /// The cache of one layer.
-    pub(super) fn memory(self, device: &Device) -> KvMemory {
-        KvMemory::new(self.pages, self.kv_dim, self.format, device)
-            .with_context(self.context_tokens)
+    /// The caches of all layers that have their own.
+    pub(super) fn memories(&self, device: &Device) -> Vec<KvMemory> {
+        let memory = |kv_dim: &usize| {
+            KvMemory::new(self.pages, *kv_dim, self.format, device)
+                .with_context(self.context_tokens)
+        };
+        self.kv_dims.iter().map(memory).collect()
     }
 
-    /// Bytes of one layer, which is one buffer.
-    pub(super) fn layer_bytes(self) -> u64 {
-        self.pages as u64 * 4 * self.format.page_words(self.kv_dim) as u64
+    /// As [`Self::memories`], for dry runs: nothing runs, so layers of the same size share one.
+    pub(super) fn outlines(&self, device: &Device) -> Vec<KvMemory> {
+        let mut of_sizes = std::collections::BTreeMap::new();
+        let memory = |kv_dim: &usize| {
+            let new = || {
+                KvMemory::new(self.pages, *kv_dim, self.format, device)
+                    .with_context(self.context_tokens)
+            };
+            of_sizes.entry(*kv_dim).or_insert_with(new).clone()
+        };
+        self.kv_dims.iter().map(memory).collect()
+    }
+
+    /// Bytes of the largest layer, which is one buffer.
+    pub(super) fn layer_bytes(&self) -> u64 {
+        self.bytes_of(self.largest_kv_dim())
     }
 
     /// Bytes of all layers.
-    pub(super) fn bytes(self) -> u64 {
-        self.layer_bytes() * self.layers as u64
+    pub(super) fn bytes(&self) -> u64 {
+        self.kv_dims
+            .iter()
+            .map(|kv_dim| self.bytes_of(*kv_dim))
+            .sum()
+    }
+
+    fn bytes_of(&self, kv_dim: usize) -> u64 {
+        self.pages as u64 * 4 * self.format.page_words(kv_dim) as u64
+    }
+
+    fn largest_kv_dim(&self) -> usize {
+        self.kv_dims.iter().copied().max().unwrap_or(0)
     }
 }
 
@@ -153,7 +186,7 @@ mod tests {
     use crate::{model::architectures, weights::Metadata};
 
     fn reserve(options: LoadOptions, model_tokens: usize, max_bytes: u64) -> Result<KvReservation> {
-        KvReservation::of_sizes(options, model_tokens, [2, 32], 3, max_bytes)
+        KvReservation::of_sizes(options, model_tokens, &[[2, 32]; 3], max_bytes)
     }
 
     #[test]
@@ -243,7 +276,7 @@ mod tests {
             kv_format: KvFormat::Q8_0,
             ..LoadOptions::default()
         };
-        let error = KvReservation::of_sizes(options, 512, [2, 48], 2, u64::MAX).unwrap_err();
+        let error = KvReservation::of_sizes(options, 512, &[[2, 48]; 2], u64::MAX).unwrap_err();
         assert!(error.to_string().contains("blocks of 32"), "{error}");
     }
 }

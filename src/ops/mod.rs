@@ -39,6 +39,7 @@ pub mod expert_gated_matmul;
 pub mod expert_gated_matvec;
 pub mod expert_matmul;
 pub mod expert_matvec;
+pub mod gate_columns;
 pub mod gated_matmul;
 pub mod gated_matvec;
 pub mod group_experts;
@@ -56,6 +57,7 @@ pub mod sample;
 pub mod score;
 pub mod sum_experts;
 pub mod whole_attention;
+pub mod word_rows;
 
 #[cfg(test)]
 mod test_cases;

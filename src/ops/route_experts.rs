@@ -12,13 +12,15 @@ use burn::{
 };
 use burn_wgpu::CubeTensor;
 
-use super::op::{op, output, output_words, twin_output, twin_output_words};
+use super::op::{Maybe, op, output, output_words, twin_output, twin_output_words};
 use crate::kernel::{Kernel, wgsl};
 
 /// The arguments of the op.
 #[derive(ExtensionType)]
 pub(super) struct Arguments<B: Backend> {
     pub(super) logits: FloatTensor<B>,
+    #[extension_type]
+    pub(super) scales: Maybe<B>,
     pub(super) shape: RouteShape,
 }
 
@@ -54,8 +56,8 @@ pub struct RouteShape {
 }
 
 /// Selects the experts with the largest of `logits` `[tokens, experts]`: the lower number on ties, NaN last.
-/// NaN gives NaN shares, but always a valid expert.
-pub fn route_experts(logits: Tensor<2>, shape: RouteShape) -> Routes {
+/// NaN gives NaN shares, but always a valid expert. `scales` `[experts]` are factors of the experts' shares.
+pub fn route_experts(logits: Tensor<2>, scales: Option<Tensor<1>>, shape: RouteShape) -> Routes {
     assert!(shape.experts <= MAX_EXPERTS, "too many experts");
     assert!(
         (1..=shape.experts.min(MAX_USED)).contains(&shape.used),
@@ -64,6 +66,7 @@ pub fn route_experts(logits: Tensor<2>, shape: RouteShape) -> Routes {
     assert_eq!(logits.dims()[1], shape.experts, "logits of other experts");
     let (experts, shares) = Dispatch::route_experts(Arguments {
         logits: logits.into_dispatch(),
+        scales: scales.into(),
         shape,
     });
     Routes {
@@ -73,29 +76,40 @@ pub fn route_experts(logits: Tensor<2>, shape: RouteShape) -> Routes {
 }
 
 /// The composed kernel.
-pub fn kernel(shape: RouteShape) -> Kernel {
-    Kernel::new("route_experts")
+pub fn kernel(shape: RouteShape, has_scales: bool) -> Kernel {
+    let kernel = Kernel::new("route_experts")
         .binding("logits")
         .binding("experts")
         .binding("shares")
         .constant("EXPERTS", shape.experts)
         .constant("USED", shape.used)
         .constant_bool("RENORMALIZE", shape.renormalize)
-        .constant("WORKGROUP", WORKGROUP)
-        .module(wgsl!("route_experts"))
+        .constant("WORKGROUP", WORKGROUP);
+    let kernel = match has_scales {
+        true => kernel
+            .binding("scales")
+            .module(wgsl!("shared/expert_scale/scales")),
+        false => kernel.module(wgsl!("shared/expert_scale/none")),
+    };
+    kernel.module(wgsl!("route_experts"))
 }
 
 pub(super) fn launch(args: Arguments<Cube>) -> (CubeTensor, CubeTensor) {
     let [tokens, _] = args.logits.shape().dims();
     let experts = output_words(&args.logits, [tokens, args.shape.used]);
     let shares = output(&args.logits, [tokens, args.shape.used]);
-    kernel(args.shape).launch(&[&args.logits, &experts, &shares], [tokens as u32, 1, 1]);
+    let scales = args.scales.as_ref();
+    let mut buffers = vec![&args.logits, &experts, &shares];
+    buffers.extend(scales);
+    kernel(args.shape, scales.is_some()).launch(&buffers, [tokens as u32, 1, 1]);
     (experts, shares)
 }
 
 pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
     let [tokens, _] = args.logits.shape().dims();
     let (mut experts, mut shares) = (Vec::new(), Vec::new());
+    let scales = args.scales.as_ref().map(|scales| scales.storage::<f32>());
+    let scale = |expert: usize| scales.map_or(1.0, |scales| scales[expert]);
     for row in args
         .logits
         .storage::<f32>()
@@ -116,7 +130,11 @@ pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
             (0..args.shape.experts).map(power).sum()
         };
         experts.extend(chosen.iter().map(|&expert| expert as u32));
-        shares.extend(chosen.iter().map(|&expert| power(expert) / sum));
+        shares.extend(
+            chosen
+                .iter()
+                .map(|&expert| power(expert) / sum * scale(expert)),
+        );
     }
     (
         twin_output_words(experts, [tokens, args.shape.used]),
@@ -132,11 +150,12 @@ mod tests {
     #[test]
     fn kernels_are_valid_wgsl() {
         assert_valid([false, true].map(|renormalize| {
-            kernel(RouteShape {
+            let shape = RouteShape {
                 experts: MAX_EXPERTS,
                 used: MAX_USED,
                 renormalize,
-            })
+            };
+            kernel(shape, renormalize)
         }));
     }
 }

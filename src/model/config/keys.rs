@@ -1,7 +1,10 @@
 //! Typed access to the metadata keys of one architecture, with checks of their ranges. The callers decide
 //! which keys to read.
 
-use crate::{Error, Result, weights::Metadata};
+use crate::{
+    Error, Result,
+    weights::{Metadata, MetadataValue},
+};
 
 /// The metadata keys `ARCHITECTURE.key` of one architecture.
 #[derive(Debug, Clone, Copy)]
@@ -98,6 +101,22 @@ impl<'a> Keys<'a> {
                 flags.len()
             ))),
             flags => Ok(flags),
+        }
+    }
+
+    /// Optional sizes, one per layer; a single one is that of all.
+    pub fn layer_sizes(&self, key: &str, layers: usize) -> Result<Option<Vec<usize>>> {
+        let name = self.name(key);
+        if !matches!(self.metadata.get(&name), Some(MetadataValue::Array(_))) {
+            return Ok(self.size_if(key)?.map(|size| vec![size; layers]));
+        }
+        let sizes = self.metadata.sizes(&name)?.unwrap_or_default();
+        let is_valid = |size: &usize| (1..=1 << 24).contains(size);
+        match sizes.len() == layers && sizes.iter().all(is_valid) {
+            true => Ok(Some(sizes)),
+            false => Err(Error::InvalidModelFile(format!(
+                "{name} is {sizes:?} for {layers} layers"
+            ))),
         }
     }
 

@@ -5,7 +5,7 @@ use super::{
     embedding::EmbeddingConfig,
     keys::{Keys, missing},
     model_config::{
-        FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormPlaces, Positions, QkNorm,
+        FeedForwardKind, LayerConfig, LayerSizes, ModelConfig, NormPlaces, Positions, QkNorm,
     },
     rope::Rope,
 };
@@ -29,7 +29,15 @@ const MAX_HEADS: usize = 4096;
 pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
     let dim = keys.size("embedding_length")?;
     let heads = keys.size("attention.head_count")?;
-    let kv_heads = keys.size_or("attention.head_count_kv", heads)?;
+    let layers = keys.size("block_count")?;
+    if layers > MAX_LAYERS {
+        return Err(keys.unsupported(&format!("{layers} layers")));
+    }
+    let of_layers = |key: &str| keys.layer_sizes(key, layers);
+    let kv_heads = of_layers("attention.head_count_kv")?.unwrap_or(vec![heads; layers]);
+    let ffn_dims = of_layers("feed_forward_length")?
+        .ok_or_else(|| missing(&keys.name("feed_forward_length")))?;
+    let most = |sizes: &[usize]| sizes.iter().copied().max().unwrap_or(1);
     let head_dim = keys.size_or("attention.key_length", dim / heads)?;
     let value_dim = keys.size_or("attention.value_length", head_dim)?;
     if value_dim != head_dim {
@@ -39,25 +47,28 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         Some(tokens) => Some(tokens.len()),
         None => keys.metadata().usize(TOKEN_COUNT)?,
     };
-    let layers = keys.size("block_count")?;
-    if layers > MAX_LAYERS {
-        return Err(keys.unsupported(&format!("{layers} layers")));
-    }
-    let layer = LayerConfig {
-        window: None,
-        rope: LayerRope::Global,
-    };
+    let is_even = |sizes: &[usize]| sizes.iter().all(|size| *size == sizes[0]);
+    let is_even = is_even(&kv_heads) && is_even(&ffn_dims);
+    let sizes = kv_heads.iter().zip(&ffn_dims);
+    let sizes = sizes.map(|(kv_heads, ffn_dim)| LayerConfig {
+        sizes: (!is_even).then_some(LayerSizes {
+            kv_heads: *kv_heads,
+            head_dim,
+            ffn_dim: *ffn_dim,
+        }),
+        ..LayerConfig::PLAIN
+    });
     Ok(ModelConfig {
         architecture: keys.architecture().to_owned(),
         dim,
-        ffn_dim: keys.size("feed_forward_length")?,
+        ffn_dim: most(&ffn_dims),
         heads,
-        kv_heads,
+        kv_heads: most(&kv_heads),
         head_dim,
         vocab,
         token_ids: token_ids.unwrap_or(vocab),
         context_tokens: keys.size("context_length")?,
-        layers: vec![layer; layers],
+        layers: sizes.collect(),
         norm: NormKind::Rms,
         norm_eps: match keys.positive("attention.layer_norm_rms_epsilon")? {
             Some(eps) => eps,
@@ -70,6 +81,10 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         qk_norm: QkNorm::None,
         positions: Positions::Rotary(Rope::read(keys, head_dim)?),
         attention_scale: keys.positive("attention.scale")?,
+        has_value_norm: false,
+        has_layer_scale: false,
+        layer_input_dim: 0,
+        has_sinks: false,
         attention_soft_cap: None,
         feed_forward: FeedForwardKind::Gated(Activation::Silu),
         has_gate_biases: false,
@@ -101,6 +116,7 @@ pub fn check(config: &ModelConfig) -> Result<()> {
         Positions::Learned => config.head_dim,
     };
     let has_experts = matches!(config.feed_forward, FeedForwardKind::Experts(_));
+    let sizes = || (0..config.layers.len()).map(|layer| config.sizes(layer));
     let unsupported = [
         (
             has_experts
@@ -116,12 +132,12 @@ pub fn check(config: &ModelConfig) -> Result<()> {
             "more attention heads than supported",
         ),
         (
-            !config.heads.is_multiple_of(config.kv_heads),
+            sizes().any(|it| !config.heads.is_multiple_of(it.kv_heads)),
             "a number of heads that is no multiple of the KV heads",
         ),
         (
-            !config.head_dim.is_multiple_of(8) || config.head_dim > 256,
-            "a head length that is no multiple of 8 up to 256",
+            sizes().any(|it| !it.head_dim.is_multiple_of(8) || it.head_dim > 512),
+            "a head length that is no multiple of 8 up to 512",
         ),
         (
             !rope_dims.is_multiple_of(8) || rope_dims > config.head_dim,

@@ -11,7 +11,8 @@ pub mod rope;
 pub use json::ConfigJson;
 pub use keys::Keys;
 pub use model_config::{
-    Experts, FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormPlaces, Positions, QkNorm,
+    Experts, FeedForwardKind, LayerConfig, LayerRope, LayerSizes, ModelConfig, NormPlaces,
+    Positions, QkNorm,
 };
 pub use rope::{Rope, RopePairs, RopeParts, Scaling};
 

@@ -22,6 +22,8 @@ pub enum FeedForward {
     Plain(PlainFeedForward),
     /// A mixture of experts.
     Experts(ExpertFeedForward),
+    /// Gated, and a mixture of experts beside it.
+    Mixed(MixedFeedForward),
 }
 
 impl FeedForward {
@@ -31,6 +33,7 @@ impl FeedForward {
             FeedForward::Gated(layer) => layer.forward(x),
             FeedForward::Plain(layer) => layer.forward(x),
             FeedForward::Experts(layer) => layer.forward(x),
+            FeedForward::Mixed(layer) => layer.forward(x),
         }
     }
 
@@ -40,8 +43,14 @@ impl FeedForward {
             FeedForward::Gated(layer) => norms_of(&mut layer.ffn_norm, &mut layer.join),
             FeedForward::Plain(layer) => norms_of(&mut layer.ffn_norm, &mut layer.join),
             FeedForward::Experts(layer) => {
-                layer.ffn_norm.variant = variant;
+                layer.set_variant(variant);
                 [&mut None, &mut None, &mut None]
+            }
+            FeedForward::Mixed(layer) => {
+                layer.experts.set_variant(variant);
+                layer.dense_norm.variant = variant;
+                layer.experts_norm.variant = variant;
+                norms_of(&mut layer.dense.ffn_norm, &mut layer.dense.join)
             }
         };
         norms
@@ -57,7 +66,11 @@ impl FeedForward {
                 layer.ffn_up.variant = variant;
                 layer.ffn_down.variant = variant;
             }
-            FeedForward::Experts(layer) => layer.variant = variant,
+            FeedForward::Experts(_) => {}
+            FeedForward::Mixed(layer) => {
+                layer.dense.variant = variant;
+                layer.dense.ffn_down.variant = variant;
+            }
         }
     }
 }
@@ -91,18 +104,50 @@ pub struct GatedFeedForward {
 
 impl GatedFeedForward {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let hidden = self.hidden(x.clone());
+        self.join.onto(x, &self.ffn_down, hidden)
+    }
+
+    /// The input of `ffn_down`.
+    fn hidden(&self, x: Tensor<2>) -> Tensor<2> {
         let (gate, up) = (&self.ffn_gate, &self.ffn_up);
         let (activation, variant) = (self.activation, self.variant);
         let (input, norm) = Norm::input(self.ffn_norm.as_ref(), x.clone());
         let low_rank = self.low_rank.as_ref();
         let delta = low_rank.map(|it| it.delta(input.clone(), norm.clone(), variant));
         let delta = delta.or_else(|| self.biases.clone());
-        let hidden = if x.dims()[0] <= MAX_TOKENS {
+        if x.dims()[0] <= MAX_TOKENS {
             gated_matvec(input, norm, gate, up, delta, activation, variant)
         } else {
             gated_matmul(input, gate, up, delta, activation, variant)
-        };
-        self.join.onto(x, &self.ffn_down, hidden)
+        }
+    }
+}
+
+/// `x + norm(dense_norm(dense(x)) + experts_norm(experts(x)))`, times the factor of the join.
+#[derive(Module, Debug)]
+pub struct MixedFeedForward {
+    /// With the join of the layer: `post_ffw_norm`.
+    pub dense: GatedFeedForward,
+    /// `post_ffw_norm_1`
+    pub dense_norm: Norm,
+    /// With `pre_ffw_norm_2`.
+    pub experts: ExpertFeedForward,
+    /// `post_ffw_norm_2`
+    pub experts_norm: Norm,
+}
+
+impl MixedFeedForward {
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let hidden = self.dense.hidden(x.clone());
+        let dense = self
+            .dense
+            .ffn_down
+            .product(hidden, None, Finish::Plain, None);
+        let dense = self.dense_norm.apply(dense);
+        let experts = self.experts.output(x.clone());
+        let sum = self.experts_norm.plus(experts, Some(dense));
+        self.dense.join.add(x, sum)
     }
 }
 

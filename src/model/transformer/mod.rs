@@ -79,7 +79,7 @@ impl Transformer {
             ..
         } = plan;
         Transformer {
-            steps: Steps::new(device, variant, decoder, given, &config, reservation),
+            steps: Steps::new(device, variant, decoder, given, &config, &reservation),
             config,
             matrices,
             reservation,
@@ -117,9 +117,7 @@ impl Transformer {
         variant: Variant,
         warm_up: WarmUp,
     ) -> Vec<Kernel> {
-        // Nothing runs, so all layers may share one.
-        let kv = plan.reservation.memory(device.tensors());
-        let kv = vec![kv; decoder.blocks.len()];
+        let kv = plan.reservation.outlines(device.tensors());
         let given = given_rows(plan, device);
         let rows = warm_rows(variant, warm_up);
         let mut kernels = step_kernels(decoder, given.as_ref(), &kv, device.tensors(), rows);
