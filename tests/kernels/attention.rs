@@ -28,6 +28,8 @@ struct Layer {
     window: Option<usize>,
     soft_cap: Option<f32>,
     has_norm: bool,
+    /// The weights of the norm come after the rotation.
+    norm_last: bool,
 }
 
 const PLAIN: Layer = Layer {
@@ -39,10 +41,11 @@ const PLAIN: Layer = Layer {
     window: None,
     soft_cap: None,
     has_norm: false,
+    norm_last: false,
 };
 
 /// Workgroups of one, two, three, four (of eight) and seven query heads, and pairs that do not fill a vector.
-const LAYERS: [Layer; 6] = [
+const LAYERS: [Layer; 7] = [
     PLAIN,
     Layer {
         heads: 14,
@@ -80,12 +83,23 @@ const LAYERS: [Layer; 6] = [
         window: Some(3),
         soft_cap: Some(30.0),
         has_norm: true,
+        norm_last: false,
     },
     Layer {
         heads: 4,
         kv_heads: 2,
         head_dim: 96,
         rope_dims: 0,
+        ..PLAIN
+    },
+    Layer {
+        heads: 6,
+        kv_heads: 2,
+        head_dim: 20,
+        neox: true,
+        rope_dims: 12,
+        has_norm: true,
+        norm_last: true,
         ..PLAIN
     },
 ];
@@ -124,6 +138,7 @@ impl Layer {
             head_dim: self.head_dim,
             neox: self.neox,
             by_parts: false,
+            norm_last: self.norm_last,
             rope_dims: self.rope_dims,
             magnitude: 1.0,
             q_scale: self.q_scale(),
@@ -146,7 +161,8 @@ impl Layer {
             let square: f64 = head.iter().map(|v| v * v).sum();
             let rms = (square / self.head_dim as f64 + f64::from(NORM_EPS)).sqrt();
             for (i, v) in head.iter_mut().enumerate() {
-                *v *= f64::from(norm[which * self.head_dim + i]) / rms;
+                let weight = f64::from(norm[which * self.head_dim + i]);
+                *v *= if self.norm_last { 1.0 } else { weight } / rms;
             }
         }
         let mut rotated = head.clone();
@@ -163,6 +179,11 @@ impl Layer {
             let angle = position as f64 * radians;
             rotated[a] = head[a] * angle.cos() - head[b] * angle.sin();
             rotated[b] = head[b] * angle.cos() + head[a] * angle.sin();
+        }
+        if self.norm_last {
+            for (i, v) in rotated.iter_mut().enumerate() {
+                *v *= f64::from(norm[which * self.head_dim + i]);
+            }
         }
         rotated
     }

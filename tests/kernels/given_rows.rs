@@ -60,6 +60,7 @@ fn rope(by_parts: bool) -> RopeShape {
         head_dim: HEAD_DIM,
         neox: true,
         by_parts,
+        norm_last: false,
         rope_dims: HEAD_DIM,
         magnitude: 1.0,
         q_scale: 0.2,

@@ -28,6 +28,7 @@ mod long_context;
 mod prefixes;
 mod quantized;
 mod references;
+mod references_2026;
 mod sampling;
 mod scores;
 mod types;

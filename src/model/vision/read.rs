@@ -96,6 +96,7 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
         norm: NormKind::Layer,
         norm_eps: norm_eps.unwrap_or(1e-6),
         norm_places: NormPlaces::BEFORE,
+        ffn_norm: "ffn_norm",
         qk_norm: QkNorm::None,
         positions: Positions::Learned,
         attention_scale: None,

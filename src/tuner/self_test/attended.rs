@@ -152,6 +152,7 @@ fn causal_and_seen_whole(
         head_dim: shape.head_dim,
         neox: true,
         by_parts: false,
+        norm_last: false,
         rope_dims: shape.head_dim,
         magnitude: 1.0,
         q_scale: 1.0,
