@@ -228,13 +228,13 @@ impl Layer {
     }
 
     /// The outputs of the tokens of a sequence, starting with `first`, from the rows of its projections. Tokens of
-    /// `picture` see all of it.
+    /// `image` see all of it.
     fn naive(
         self,
         rows: &[f32],
         norm: &[f32],
         first: usize,
-        picture: &Range<usize>,
+        image: &Range<usize>,
     ) -> Vec<Vec<f32>> {
         let rows: Vec<&[f32]> = rows.chunks_exact(self.stride()).collect();
         let head = |row: usize, at: usize| &rows[row][at * self.head_dim..][..self.head_dim];
@@ -247,8 +247,8 @@ impl Layer {
             let kv_head = h * self.kv_heads / self.heads;
             let query = self.rotated(head(position, h), norm, 0, position);
             let sees = |past: &usize| self.window.is_none_or(|w| *past + w > position);
-            let end = match picture.contains(&position) {
-                true => picture.end,
+            let end = match image.contains(&position) {
+                true => image.end,
                 false => position + 1,
             };
             let seen: Vec<usize> = (0..end).filter(sees).collect();
@@ -298,7 +298,7 @@ struct Sequences {
     /// Tokens of each sequence whose keys and values are in memory from the start.
     known: usize,
     /// Tokens of the first sequence that see each other, fed in one step.
-    picture: Range<usize>,
+    image: Range<usize>,
 }
 
 /// A step: pairs of a sequence and its number of tokens, and the number of rows.
@@ -313,7 +313,7 @@ impl Sequences {
             rows: rows.collect(),
             norm: noise.floats(2 * layer.head_dim),
             known: 0,
-            picture: 0..0,
+            image: 0..0,
         }
     }
 
@@ -364,7 +364,7 @@ impl Sequences {
                 );
                 let end = fed[i] + tokens;
                 placed.push(Segment {
-                    is_seen_whole: i == 0 && self.picture == (fed[i]..end),
+                    is_seen_whole: i == 0 && self.image == (fed[i]..end),
                     ..segment(fed[i], tokens, &pages[i])
                 });
                 fed[i] += tokens;
@@ -401,8 +401,8 @@ impl Sequences {
     /// values, compares with the twin, which rounds in the same way.
     fn check(&self, steps: &[Fed]) {
         let expected = self.rows.iter().enumerate().map(|(i, rows)| {
-            let picture = if i == 0 { &self.picture } else { &(0..0) };
-            let naive = self.layer.naive(rows, &self.norm, self.known, picture);
+            let image = if i == 0 { &self.image } else { &(0..0) };
+            let naive = self.layer.naive(rows, &self.norm, self.known, image);
             naive.concat()
         });
         let mut expected: Vec<Vec<f32>> = expected.collect();
@@ -466,7 +466,7 @@ fn attention_of_every_kind_follows_its_formula() {
 
 /// A step whose tokens see each other, across the ends of pages and in a sliding window, and the tokens after it.
 #[test]
-fn tokens_of_a_picture_see_each_other() {
+fn tokens_of_an_image_see_each_other() {
     let steps: [Fed; 5] = [
         (&[(0, 50)], 64),
         (&[(0, 69)], 128),
@@ -484,12 +484,8 @@ fn tokens_of_a_picture_see_each_other() {
         (LAYERS[5], KvFormat::Q8_0),
     ] {
         let sequences = Sequences::new(layer, format, &[143], &mut noise);
-        let picture = 50..119;
-        Sequences {
-            picture,
-            ..sequences
-        }
-        .check(&steps);
+        let image = 50..119;
+        Sequences { image, ..sequences }.check(&steps);
     }
 }
 

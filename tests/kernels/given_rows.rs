@@ -1,4 +1,4 @@
-//! Ops of models that take pictures: rotary positions of parts, and values that are added to outputs of layers.
+//! Ops of models that take images: rotary positions of parts, and values that are added to outputs of layers.
 
 use burn::tensor::Device;
 use inpage::ops::{

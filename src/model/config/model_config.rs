@@ -70,7 +70,7 @@ pub struct ModelConfig {
     pub has_output_norm: bool,
     /// Logits become `cap * tanh(logit / cap)`.
     pub logit_soft_cap: Option<f32>,
-    /// Rows of pictures hold values for the outputs of so many first layers, too.
+    /// Rows of images hold values for the outputs of so many first layers, too.
     pub deepstack_layers: usize,
     /// How it makes the vector of a text; `None` if it generates text instead.
     pub embedding: Option<EmbeddingConfig>,
