@@ -119,10 +119,6 @@ pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
 }
 
 /// The twin, or the product on the CPU device, on tiles of experts and their pairs.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "two matrices and how tokens choose experts"
-)]
 pub(super) fn products(
     x: FlexTensor,
     [gate, up]: [&MatrixTensors<Flex>; 2],

@@ -46,10 +46,6 @@ op! {
 
 /// `x` is `[tokens * used, cols]` with at most [`matvec::MAX_TOKENS`], `residual` `[tokens, rows]`;
 /// `weights` has `rows` rows per expert, `biases` `[experts, rows]`. Returns `[tokens, rows]`.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "a matrix and how tokens choose experts"
-)]
 pub fn expert_matvec(
     x: Tensor<2>,
     weights: &Matrix,

@@ -10,6 +10,7 @@ use inpage::ops::{
     kv_memory::{KvFormat, KvMemory},
     rope_kv::{RopeShape, rope_kv, turns, turns_by_parts},
     step::{Rotary, Segment, Step},
+    word_rows::word_rows,
 };
 
 use crate::fixture::{Noise, assert_close, gpu, ids, tensor, tilings, tolerance, values};
@@ -218,5 +219,23 @@ fn columns_of_a_wider_tensor_gate_as_their_twin() {
         let exact: Vec<f32> = exact.collect();
         assert_eq!(run(gpu.device()), exact, "from column {first}");
         assert_eq!(run(&cpu), exact, "from column {first}");
+    }
+}
+
+#[test]
+fn words_are_rows_of_floats() {
+    let mut noise = Noise(34);
+    let floats = noise.floats(7 * 36);
+    for device in [gpu().device(), &Device::flex()] {
+        let words = floats.iter().map(|value| value.to_bits()).collect();
+        let words = InPlace::upload(words, device);
+        for rows in [1, 5, 7] {
+            let found = word_rows(&words, [rows, 36]);
+            assert_eq!(
+                values(found),
+                floats[..rows * 36],
+                "{rows} rows on {device:?}"
+            );
+        }
     }
 }

@@ -150,6 +150,14 @@ fn windows_and_ropes_follow_their_patterns() {
     );
     let text = refusal(exaone4(4, &listed));
     assert!(text.contains("3 entries for 4 layers"), "{text}");
+    let experts = [
+        window[0].clone(),
+        ("expert_count", 4u32.into()),
+        ("expert_used_count", 2u32.into()),
+    ];
+    let gpt_oss = read("gpt-oss", 3, &experts).unwrap();
+    assert_eq!(local(&gpt_oss), [true, false, true]);
+    assert!(gpt_oss.has_sinks && gpt_oss.has_gate_biases);
     // Some converters write zero for none.
     let none = read("llama", 1, &[("attention.sliding_window", 0u32.into())]).unwrap();
     assert_eq!(none.layers[0].window, None);
@@ -203,6 +211,9 @@ fn layers_have_sizes_of_their_own_and_use_keys_of_earlier_ones() {
         text.contains("layer 0 shares the keys of no layer"),
         "{text}"
     );
+    all[6] = ("rope.dimension_count_swa", 24u32.into());
+    let text = refusal(read("gemma4", 5, &all));
+    assert!(text.contains("rotated elements"), "{text}");
 }
 
 #[test]

@@ -5,7 +5,8 @@ use super::{
     embedding::EmbeddingConfig,
     keys::{Keys, missing},
     model_config::{
-        FeedForwardKind, LayerConfig, LayerSizes, ModelConfig, NormPlaces, Positions, QkNorm,
+        FeedForwardKind, LayerConfig, LayerRope, LayerSizes, ModelConfig, NormPlaces, Positions,
+        QkNorm,
     },
     rope::Rope,
 };
@@ -111,9 +112,10 @@ pub fn check(config: &ModelConfig) -> Result<()> {
             config.token_ids, config.vocab
         )));
     }
-    let rope_dims = match &config.positions {
-        Positions::Rotary(rope) => rope.dims,
-        Positions::Learned => config.head_dim,
+    let rope_dims = |layer: usize| match (config.rope(), config.layers[layer].rope) {
+        (None, _) | (_, LayerRope::None) => 0,
+        (Some(rope), LayerRope::Global) => rope.dims,
+        (Some(rope), LayerRope::Local) => rope.local_dims,
     };
     let has_experts = matches!(config.feed_forward, FeedForwardKind::Experts(_));
     let sizes = || (0..config.layers.len()).map(|layer| config.sizes(layer));
@@ -140,7 +142,10 @@ pub fn check(config: &ModelConfig) -> Result<()> {
             "a head length that is no multiple of 8 up to 512",
         ),
         (
-            !rope_dims.is_multiple_of(8) || rope_dims > config.head_dim,
+            (0..config.layers.len()).any(|layer| {
+                let dims = rope_dims(layer);
+                !dims.is_multiple_of(8) || dims > config.sizes(layer).head_dim
+            }),
             "a number of rotated elements per head that is no multiple of 8 up to the head length",
         ),
         (
