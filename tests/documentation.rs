@@ -110,7 +110,7 @@ fn every_cited_case_is_described_and_every_case_has_a_test() {
     let name = Regex::new(r"[A-O]|\d{3}").unwrap();
     // A case is an object, or made by a function of its group.
     let id =
-        Regex::new(r#"\b(?:id: |(?:chat|embedding|messages|responses|picture)Case\(\s*)"(\d{3})""#)
+        Regex::new(r#"\b(?:id: |(?:chat|embedding|messages|responses|image)Case\(\s*)"(\d{3})""#)
             .unwrap();
     let (mut complaints, mut tested) = (Vec::new(), BTreeSet::new());
     for file in files() {

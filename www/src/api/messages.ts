@@ -9,7 +9,7 @@ import type {
   MessageTurn,
   MessageTurnBlock,
 } from "../generated/types.js";
-import type { PictureInput } from "./attachments.js";
+import type { ImageInput } from "./attachments.js";
 import type { AnswerStream, CallOptions, Calls, ComingStream, Open, Typed } from "./calls.js";
 
 /** What a request for a message and one for the number of its tokens have in common. */
@@ -46,7 +46,7 @@ export type MessageRequestTurn = Omit<MessageTurn, "content"> & {
 /** An image in a turn. */
 export interface MessageImageBlock {
   type: "image";
-  source: { type: "url"; url: PictureInput };
+  source: { type: "url"; url: ImageInput };
 }
 
 /** A turn as other packages declare it. The endpoint checks it. */
