@@ -458,6 +458,38 @@ fn calls_of_the_generic_form_are_read() {
 }
 
 #[test]
+fn a_message_of_the_generic_form_has_one_call_unless_more_are_requested() {
+    serve_default(async |server| {
+        // With tokens for the tags, two calls fit the context.
+        let control = ["<tool_call>", "</tool_call>", "<MID>"];
+        server.set_template_with(Some("x"), control);
+        let call = bytes("{\"name\":\"f\",\"arguments\":{}}");
+        let call = [vec![PRE], call, vec![PRE + 1]].concat();
+        server.plan.say([call.clone(), call].concat());
+        for (choice, parallel, count) in [
+            ("auto", Value::Null, 1),
+            ("required", Value::Null, 1),
+            ("required", true.into(), 2),
+            ("required", false.into(), 1),
+        ] {
+            let members = json!({"max_tokens": null, "tools": tools(), "tool_choice": choice,
+                "parallel_tool_calls": parallel});
+            let object = whole(server, &members).await;
+            let calls = &object["choices"][0]["message"]["tool_calls"];
+            assert_eq!(calls.as_array().unwrap().len(), count, "{object}");
+        }
+        // A response says what holds.
+        for (parallel, used) in [(Value::Null, false), (true.into(), true)] {
+            let body = json!({"model": "default", "input": "q", "parallel_tool_calls": parallel});
+            let headers = [("content-type", "application/json")];
+            let request = request("POST", "/v1/responses", &headers, &body.to_string());
+            let response = server.send(request).await.json();
+            assert_eq!(response["parallel_tool_calls"], used, "{response}");
+        }
+    });
+}
+
+#[test]
 fn arguments_follow_parameters_and_a_cut_call_is_a_call() {
     serve_default(async |server| {
         let control = ["<tool_call>", "</tool_call>", "<MID>"];

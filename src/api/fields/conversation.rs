@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::declare::{Field, Or, fields, wire_types};
+use super::declare::{Field, fields, wire_types};
 use super::given::{Given, arguments, call};
 use super::images::{ImageUrls, RequestImages};
 use super::kinds::{Flag, Shape, Words, flag, shape, words};
@@ -31,7 +31,7 @@ fields! {
             .default_is("false; true if the last message is a text of the assistant (`assistantPrefill`)")
             .of("vLLM"),
         /// Whether the model may call several tools in one message.
-        parallel_tool_calls: Or<Flag> = flag().or(true),
+        parallel_tool_calls: Field<Flag> = flag().default_is("true; false if the model's `tools` are `generic`"),
     }
 }
 
@@ -98,7 +98,8 @@ pub(in crate::api) struct Conversation {
     pub continues_final_message: bool,
     /// Nobody asked for it to continue the last message: if the template does not print that, a message begins.
     pub is_prefill: bool,
-    pub parallel_tool_calls: bool,
+    /// `None`: as suits the model.
+    pub parallel_tool_calls: Option<bool>,
     /// The images of all messages, in their order.
     pub images: RequestImages,
     /// What the template's clock shows.
