@@ -89,7 +89,7 @@ impl Progress {
     /// so that it has to be given again as a whole. Opaque outside of this crate.
     pub fn position(&self) -> Option<String> {
         let position = self.position.borrow();
-        // Numbers, texts and lists always have a JSON form.
+        // Numbers, strings and lists always have a JSON form.
         position
             .as_ref()
             .and_then(|it| serde_json::to_string(it).ok())

@@ -34,7 +34,7 @@ pub struct GpuOptions {
 pub struct BrowserWebGpu {
     /// Called once the device was created.
     pub describe: Rc<dyn Fn() -> BrowserDevice>,
-    /// Starts compiling WGSL texts for pipelines that will be requested, all at once and while the
+    /// Starts compiling WGSL sources for pipelines that will be requested, all at once and while the
     /// device does other work; done when all are compiled or refused.
     pub compile_ahead: Rc<dyn Fn(Vec<String>) -> Pending>,
 }
@@ -141,7 +141,7 @@ impl Gpu {
         &self.device
     }
 
-    /// Starts compiling kernels, given as WGSL texts, before they are first launched, where the
+    /// Starts compiling kernels, given as WGSL sources, before they are first launched, where the
     /// platform can do that without blocking the device. A kernel that is refused is refused again,
     /// with an error, when it is launched.
     pub fn compile_ahead(&self, kernels: Vec<String>) -> Pending {

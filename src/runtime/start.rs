@@ -1,7 +1,7 @@
 //! Starts a model on a device. Kernels are compiled and validated while the weights are read.
 //!
 //! Start-up work runs in parallel. wgpu creates pipelines one at a time, at first launch. On the web, the kernels'
-//! texts go to `createComputePipelineAsync` all at once instead (`www/src/worker/compile_ahead.ts`). A browser test
+//! sources go to `createComputePipelineAsync` all at once instead (`www/src/worker/compile_ahead.ts`). A browser test
 //! counts pipelines that are created later.
 
 use futures_util::future::try_join;

@@ -2,7 +2,7 @@
 //!
 //! An image becomes text and pixels before the prompt is tokenized: the endpoint fetches and decodes files through its
 //! host (a browser; in Node the package sharp, on the main thread, because libraries may be unloaded with a thread; BMP
-//! in Rust), `images` resamples them as the family's own preprocessor does, and the texts around them join the
+//! in Rust), `images` resamples them as the family's own preprocessor does, and the strings around them join the
 //! prompt, so that tokens may merge across their borders as they did in training. The special token of a row is then
 //! repeated and replaced by the rows. A vision tower (`model/image_rows.rs`) makes rows of pixels when a step first feeds
 //! them; they are kept under the hash of the file (`model/features.rs`). The engine knows pixels only by their key.
@@ -24,7 +24,7 @@ use crate::{Error, RequestFault, Result};
 use super::decoded_image::{Decoded, SizedImage};
 use super::remote_images::RemoteImages;
 
-/// What texts of prompts may have in place of a model's own placeholder.
+/// The placeholder that prompts may have in place of a model's own.
 const COMMON_PLACEHOLDER: &str = "<image>";
 
 /// The images of a request that were not placed yet.
@@ -220,7 +220,7 @@ impl PromptImages {
         self.decoded.is_empty()
     }
 
-    /// What stands for an image in the texts of this model.
+    /// The placeholder of an image in prompts of this model.
     pub(super) fn placeholder(&self) -> Option<&'static str> {
         self.reader.map(|reader| reader.format.placeholder())
     }

@@ -294,8 +294,8 @@ fn added(add_special: bool) -> Special {
     }
 }
 
-/// The ids of parts that follow each other. Special tokens are added only to a text at the beginning. `check` bounds the
-/// texts.
+/// The ids of parts that follow each other. Special tokens are added only to a string at the beginning. `check` bounds the
+/// strings.
 async fn mixed(
     parts: &[PromptPart],
     add_special: bool,

@@ -77,7 +77,7 @@ pub struct Switches {
     /// Whether an object of a JSON schema without `additionalProperties` may have members that the schema does not name,
     /// and a tuple further items.
     pub open_objects: bool,
-    /// Whether an array of `prompt` may hold texts and token ids.
+    /// Whether an array of `prompt` may hold strings and token ids.
     pub mixed_prompts: bool,
     /// Status of requests that are JSON, but not valid: 400 or 422.
     #[cfg_attr(test, ts(type = "400 | 422"))]

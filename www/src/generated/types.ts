@@ -1396,7 +1396,7 @@ export type Switches = {
   /** Whether an object of a JSON schema without `additionalProperties` may have members that the schema does not name,
   * and a tuple further items. */
   openObjects: boolean,
-  /** Whether an array of `prompt` may hold texts and token ids. */
+  /** Whether an array of `prompt` may hold strings and token ids. */
   mixedPrompts: boolean,
   /** Status of requests that are JSON, but not valid: 400 or 422. */
   invalidRequestStatus: 400 | 422,

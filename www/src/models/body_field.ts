@@ -4,7 +4,7 @@
 /** What a body says. `isObject` is false for a body that the endpoint refuses whatever the model is. */
 export interface ModelField {
   isObject: boolean;
-  /** `undefined` if the field is missing, null or empty, as for the endpoint; another value than a text counts as `isObject: false`. */
+  /** `undefined` if the field is missing, null or empty, as for the endpoint; another value than a string counts as `isObject: false`. */
   model: string | undefined;
 }
 

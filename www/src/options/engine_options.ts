@@ -77,7 +77,7 @@ export interface EngineOptions {
    * One engine for all tabs of the site that ask for the same model with the same options: one of them runs it, and when
    * that tab is closed, frozen or left, another one takes over and continues the in-flight requests. If omitted, models and
    * adapters that are named by URL are shared, until `setLora` is called. `true`: local files are shared too, and
-   * `setLora` changes the adapters for all tabs. A text: the same, with tabs that give the same text. `false`: an engine of its
+   * `setLora` changes the adapters for all tabs. A string: the same, with tabs that give the same string. `false`: an engine of its
    * own.
    */
   shared?: boolean | string;

@@ -101,7 +101,7 @@ function checkName(name: string, place: string): void {
 
 function checkTexts(value: unknown, place: string): void {
   if (!Array.isArray(value) || !value.every((text) => typeof text === "string")) {
-    throw new TypeError(`${place} must be an array of texts`);
+    throw new TypeError(`${place} must be an array of strings`);
   }
 }
 

@@ -3,7 +3,7 @@
 import type { EngineChange, LoadState } from "../exchange/engine_change.js";
 import type { LoadProgress, LoraLocation, WireFailure } from "../exchange/protocol.js";
 
-/** A text that is equal for equal options. Files count as equal when their names, sizes and times are. */
+/** A string that is equal for equal options. Files count as equal when their names, sizes and times are. */
 export async function keyOf(options: unknown): Promise<string> {
   const text = JSON.stringify(options, (_, value) =>
     value instanceof Blob

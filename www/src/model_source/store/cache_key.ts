@@ -67,7 +67,7 @@ export function cacheKey(url: string, ignored: readonly string[] = []): string {
   return key.href;
 }
 
-/** `url` as messages name it: without user name, password, query and fragment. A text that is no URL loses what follows `?` or `#`. */
+/** `url` as messages name it: without user name, password, query and fragment. A string that is no URL loses what follows `?` or `#`. */
 export function shownUrl(url: string | URL): string {
   const text = `${url}`;
   if (!URL.canParse(text)) return text.replace(/[?#].*$/s, "");
