@@ -1,4 +1,4 @@
-//! What a model's answers depend on: the parts of `system_fingerprint`.
+//! Everything that a model's answers depend on: the parts of `system_fingerprint`.
 
 use super::{LoadReport, LoraReport};
 use crate::{Result, weights::Gguf};

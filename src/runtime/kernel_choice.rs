@@ -1,4 +1,4 @@
-//! What a load found out about the kernels on a device, as a string that a later load gets: the form that was chosen, and
+//! The results of a load about the kernels on a device, as a string that a later load gets: the form that was chosen, and
 //! that it computes correctly. A string of other conditions is ignored. Where strings are kept is the caller's concern.
 //!
 //! A self-test is kept for the next visit. A load yields a string: the form of the kernels, what the validation of the
@@ -20,7 +20,7 @@ use crate::{
     tuner::Needs,
 };
 
-/// What is known of the kernels before a load: a string of [`super::RunningModel::kernels`].
+/// The kernels that are known before a load: a string of [`super::RunningModel::kernels`].
 #[derive(Debug, Clone, Copy)]
 pub enum KnownKernels<'t> {
     /// Nothing: they are validated and measured.
@@ -32,7 +32,7 @@ pub enum KnownKernels<'t> {
     Kept(&'t str),
 }
 
-/// What a load found out.
+/// The results of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct KernelChoice {
     conditions: String,

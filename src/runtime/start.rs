@@ -18,7 +18,7 @@ use crate::{
     weights::{ByteSource, Gguf},
 };
 
-/// Which form of the kernels a model runs.
+/// The form of the kernels that a model runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Tuning {
     /// The best that computes correctly on the device.

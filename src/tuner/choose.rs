@@ -26,11 +26,11 @@ pub async fn best_variant(device: &ComputeDevice, needs: Needs<'_>) -> Result<Va
     best_variant_with(device, needs, None, |_| Vec::new()).await
 }
 
-/// As [`best_variant`], or `preferred` if it computes correctly; also compiles the kernels that the model will launch
+/// Same as [`best_variant`], or `preferred` if it computes correctly; also compiles the kernels that the model will launch
 /// with a variant, given by `own`, while the variant's kernels are validated.
 ///
 /// # Errors
-/// As [`best_variant`].
+/// Same as [`best_variant`].
 pub async fn best_variant_with(
     device: &ComputeDevice,
     needs: Needs<'_>,

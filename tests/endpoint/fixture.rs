@@ -135,7 +135,7 @@ pub struct Plan {
     pub poison: Cell<Option<u32>>,
 }
 
-/// What the model generates.
+/// The tokens that the model generates.
 #[derive(Default)]
 enum Voice {
     /// Pseudo-random ASCII letters.

@@ -141,7 +141,7 @@ fn at_least_one(mut ids: Vec<u32>, tokenizer: &Tokenizer) -> Result<Vec<u32>> {
     Ok(ids)
 }
 
-/// What depends on the words that the template knows.
+/// Applies the rules that depend on the words that the template knows.
 fn adapt(chat: &mut Conversation, template: &str) {
     if !template.contains("developer") {
         for message in &mut chat.messages {

@@ -33,18 +33,18 @@ pub(super) struct Supply {
     reader: Option<ImageReader>,
     field: &'static str,
     images: VecDeque<Rc<Decoded>>,
-    /// Of the prompts that follow.
+    /// The number of images of each prompt that follows, if the request has a list per prompt.
     per_prompt: Option<VecDeque<usize>>,
-    /// In the queue; taken before anything is decoded.
+    /// The place in the queue. It is taken before anything is decoded.
     reservation: Option<Reservation>,
 }
 
-/// What images of a request take together.
+/// Sums over the images of a request.
 struct Total {
     images: usize,
     rows: usize,
     bytes: u64,
-    /// Most rows.
+    /// The most rows that fit.
     context_tokens: usize,
 }
 
@@ -122,7 +122,7 @@ impl Supply {
         Ok(supply)
     }
 
-    /// Adds what the next image takes; fails if the context does not hold the rows.
+    /// Adds the cost of the next image; fails if the context does not hold the rows.
     fn add(&self, total: &mut Total, cost: Cost) -> Result<()> {
         total.images += 1;
         total.rows = total.rows.saturating_add(cost.rows);

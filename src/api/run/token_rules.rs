@@ -1,4 +1,4 @@
-//! From the fields that forbid tokens to the rules of the engine (specification 4.3 and 5, stage 5).
+//! Makes the rules of the engine from the fields that forbid tokens (specification 4.3 and 5, stage 5).
 
 use std::collections::BTreeSet;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! What a rendering may cost. Everything that grows or takes long is paid for in fuel before it happens: the library
+//! The bounds of a rendering. Everything that grows or takes long is paid for in fuel before it happens: the library
 //! charges its own operators, and what it does not charge goes through here.
 //!
 //! What each part of the language can make of values of n bytes or elements, and who charges for it before it is made

@@ -70,7 +70,7 @@ pub(super) fn new(
     environment
 }
 
-/// What `rewrite` and `operators` put into templates.
+/// Adds the functions that `rewrite` and `operators` put into templates.
 fn add_statements(environment: &mut Environment<'static>, limit: &Arc<TimeLimit>) {
     let time = limit.clone();
     environment.add_function(CONTINUES, move || time.check().map(|()| true));

@@ -165,7 +165,7 @@ fn check_format_keys(format: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// What follows the key at the start of `text`, which `end` ends.
+/// The rest after the key at the start of `text`, which `end` ends.
 fn after_key(text: &str, end: char) -> Result<&str, Error> {
     let (key, rest) = text.split_once(end).unwrap_or((text, ""));
     match key.is_ascii() {
@@ -259,7 +259,7 @@ fn indent(
     Ok(text.into_text())
 }
 
-/// What a level of indentation is: a string, or a number of spaces.
+/// A level of indentation: a string, or a number of spaces.
 pub(super) fn indentation(width: &Value) -> Result<String, Error> {
     const MAX_BYTES: usize = 64;
     let text = match (width.as_str(), width.as_i64()) {

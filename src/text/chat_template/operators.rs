@@ -6,7 +6,7 @@ pub(super) const JOINED: &str = "__joined";
 /// The function of `*`: the product of its arguments.
 pub(super) const PRODUCT: &str = "__product";
 
-/// What follows an operand.
+/// The token that follows an operand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum After {
     /// `~`.

@@ -1,4 +1,4 @@
-//! Which URLs `engine.fetch` answers and which it leaves to the network. What a route does is defined in Rust.
+//! Decides which URLs `engine.fetch` answers and which it leaves to the network. What a route does is defined in Rust.
 
 import { isBelowBasePath, isKnownRoute, spelledByEndpoint } from "../exchange/base_paths.js";
 

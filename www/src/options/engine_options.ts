@@ -113,6 +113,6 @@ export interface OneOfModels
   endpoint?: Pick<EngineSwitches, "chatTemplate">;
   /** Other names that requests may use for it. */
   aliases?: readonly string[];
-  /** What it can do, for requests for `default` and for the list of models before it was loaded for the first time. */
+  /** The capabilities of the model, for requests for `default` and for the list of models before it was loaded for the first time. */
   capabilities?: readonly string[];
 }

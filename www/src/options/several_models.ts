@@ -9,7 +9,7 @@ export interface NamedModel {
   /** The id in requests and in lists. */
   name: string;
   aliases: readonly string[];
-  /** What it can do, as far as the app has said. */
+  /** The capabilities of the model, as far as the app has said. */
   capabilities: readonly string[] | undefined;
   /** The options of an engine with this model alone. */
   options: EngineOptions;

@@ -18,7 +18,7 @@ export interface ExtendedDevice {
   compileAhead(sources: string[]): Promise<void>;
 }
 
-/** What the worker adds to WebGPU for the engine. */
+/** The functions that the worker adds to WebGPU for the engine. */
 export interface GivenWebGpu {
   /** The device that was created last. */
   readonly device: ExtendedDevice | undefined;
