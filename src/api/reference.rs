@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{fields, routes};
+use super::{fields, routes, switches};
 use crate::generated::check;
 
 const PAGE: &str = "docs/api.md";
@@ -31,6 +31,7 @@ fn rewritten(page: &str) -> String {
                 routes::field_tables(&groups)
             }
             ("refused", "") => fields::vendors::table(),
+            ("switches", "") => switches::table(),
             _ => panic!("{PAGE}: nothing makes \"{what}\""),
         };
         written.push_str(&format!("{BEGIN}{what} -->\n\n{made}\n{END}{rest}"));

@@ -1,9 +1,9 @@
-//! What products and attention know of the kernel module: the header of the work that they describe to it, and the call
+//! The kernel module as products and attention use it: the header of the work that they describe to it, and the call
 //! of the module in use. See `module.rs`.
 
 use crate::tensor_types::SOURCES;
 
-/// What a description of work at an address begins with.
+/// The header that a description of work at an address begins with.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Header {

@@ -1,4 +1,4 @@
-//! From the source of a constraint to a compiled grammar.
+//! Compiles the source of a constraint to a grammar.
 
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ const MAX_COMPILE_SECONDS: f64 = 2.0;
 /// of JSON strings. Each slice costs memory proportional to the vocabulary.
 const SLICES: [&str; 2] = [r#"[^"\\\x00-\x1F\x7F]{1,30}"#, r#"[^"\\\x00-\x1F\x7F]+"#];
 
-/// What the whole completion must match.
+/// The source of a constraint, which the whole completion must match.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GrammarSource {
     /// This regular expression, from start to end.
@@ -38,11 +38,11 @@ pub enum GrammarSource {
     JsonObject,
     /// One JSON value that is valid against this schema.
     JsonSchema(Value),
-    /// As [`GrammarSource::JsonSchema`], with other white space.
+    /// Same as [`GrammarSource::JsonSchema`], with other white space.
     SpacedJsonSchema {
         /// The schema.
         schema: Value,
-        /// What may be between JSON tokens.
+        /// The white space that may be between JSON tokens.
         whitespace: Whitespace,
     },
     /// A grammar in llama.cpp's GBNF; starts at `root`.
@@ -53,7 +53,7 @@ pub enum GrammarSource {
     LlGuidance(Value),
     /// One tool call, or text that may begin with one.
     Tools {
-        /// At least one.
+        /// The tools that may be called, at least one.
         tools: Vec<Tool>,
         /// The completion must be a call.
         is_forced: bool,
@@ -387,7 +387,7 @@ struct Compiled {
     /// The constraint applies only to completions that begin with this.
     opener: Option<Opener>,
     ends: Rc<TokenMask>,
-    /// What keeps JSON from running on; `None` for other text.
+    /// The guard that keeps JSON from running on; `None` for other text.
     guard: Option<Rc<Guard>>,
     max_tokens: Option<usize>,
 }

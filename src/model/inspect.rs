@@ -1,4 +1,4 @@
-//! What a model is and how much GPU memory it needs, from its header. Reads no tensor and requests no
+//! Describes a model and the GPU memory that it needs, from its header. Reads no tensor and requests no
 //! device.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::{
     weights::Gguf,
 };
 
-/// What a header says about a model. What this build does not support is `None`; [`super::refusal`] says why.
+/// The description of a model in its header. Parts that this build does not support are `None`; [`super::refusal`] says why.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(rename = "InspectedModel"))]
@@ -189,7 +189,7 @@ pub fn for_sequences(gguf: &Gguf, options: LoadOptions, sequences: usize) -> Loa
     }
 }
 
-/// What the header says, and the memory that the model needs when it is loaded with `options`.
+/// The description in the header, and the memory that the model needs when it is loaded with `options`.
 pub fn inspect(gguf: &Gguf, options: LoadOptions) -> ModelReport {
     // `refusal` reports a text of another type.
     let text = |key: &str| gguf.metadata.str(key).ok().flatten().map(str::to_owned);

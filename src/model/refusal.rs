@@ -77,7 +77,7 @@ pub fn check_budget(gguf: &Gguf, options: LoadOptions, device_bytes: Option<u64>
     )))
 }
 
-/// What would fit: the longest context, in the format of the options or else a smaller one, or fewer bits
+/// A suggestion that fits: the longest context, in the format of the options or else a smaller one, or fewer bits
 /// per weight.
 fn suggestion(gguf: &Gguf, options: LoadOptions, need: &MemoryReport, budget_bytes: u64) -> String {
     for kv_format in [options.kv_format, KvFormat::Q8_0] {

@@ -105,7 +105,7 @@ impl StopMatcher {
         rest
     }
 
-    /// Which stop ended the text, if any.
+    /// The index of the stop that ended the text, if any.
     pub fn matched(&self) -> Option<usize> {
         self.matched
     }

@@ -48,7 +48,7 @@ function modelRows({ name, architecture, parameters, loadedBytes, tensorTypes, .
   return rows;
 }
 
-/** Of a file that is only a projector, or of the tower of a folder. */
+/** The rows of a file that is only a projector, or of the tower of a folder. */
 function projectorRows({ name, kind, parameters, loadedBytes, tensorTypes, hyperparameters }) {
   const rows = [row("projector", kind === null ? "not specified" : quoted(kind))];
   if (name !== null) rows.push(row("  name", quoted(name)));

@@ -18,7 +18,7 @@ pub(super) struct Fit {
 pub(super) enum DefaultLength {
     /// The number of tokens that applies as if the request asked for it.
     Tokens(usize),
-    /// What the context leaves, but no more than this.
+    /// The length that the context leaves, but no more than this.
     Remaining { at_most: usize },
 }
 

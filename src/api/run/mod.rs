@@ -70,7 +70,7 @@ pub(super) struct Run {
     pub seeds: Vec<i64>,
     /// Pieces of all candidates, which are numbered prompt by prompt.
     pieces: Pieces,
-    /// What was delivered of each candidate so far.
+    /// The delivered part of each candidate.
     delivered: Vec<Delivered>,
     /// The number of tokens of each prompt.
     prompt_tokens: Vec<usize>,
@@ -109,7 +109,7 @@ pub(super) struct TokenCounts {
     /// Prompt tokens that were found in the prefix cache.
     pub cached: usize,
     pub completion: usize,
-    /// Those of the completion that are reasoning.
+    /// The number of tokens of the completion that are reasoning.
     pub reasoning: usize,
 }
 
@@ -261,7 +261,7 @@ impl Run {
         Ok(choices)
     }
 
-    /// What was delivered of each candidate so far, earlier runs included.
+    /// The delivered part of each candidate, earlier runs included.
     pub(super) fn delivered(&self) -> &[Delivered] {
         &self.delivered
     }
@@ -308,7 +308,7 @@ fn mean_logprob(whole: &Piece) -> Option<f64> {
     whole.finish.as_ref().and_then(|finish| finish.mean_logprob)
 }
 
-/// What to prepare of a conversation that one message continues.
+/// The next turn to prepare, for a conversation that one message continues.
 fn next_turn(plan: &Plan, model: &ReadyModel, switches: &Switches) -> Option<NextTurn> {
     match &plan.prompts[..] {
         [Prompt::Conversation(chat)] if switches.prepare_next_turn && plan.best_of == 1 => {
@@ -347,7 +347,7 @@ async fn fit_prompts(
     Ok(fitted)
 }
 
-/// What all candidates of the plan have in common.
+/// The options that all candidates of the plan have in common.
 fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOptions {
     let is_constrained = plan.constraint.covers_everything();
     let is_message = plan.message.is_some();
@@ -396,7 +396,7 @@ fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOpt
     }
 }
 
-/// What the model recommends for such a plan.
+/// The sampling defaults that the model recommends for such a plan.
 fn recommended(plan: &Plan, model: &ReadyModel, switches: &Switches) -> SamplingDefaults {
     let is_message = plan.message.is_some();
     match switches.use_model_generation_defaults.hold(is_message) {
@@ -405,7 +405,7 @@ fn recommended(plan: &Plan, model: &ReadyModel, switches: &Switches) -> Sampling
     }
 }
 
-/// What the engine has to generate, one generation per prompt.
+/// The generations for the engine, one per prompt.
 fn generations(
     plan: &Plan,
     model: &ReadyModel,

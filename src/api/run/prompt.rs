@@ -17,7 +17,7 @@ use crate::{Error, RequestFault, Result};
 /// A prompt as the model receives it.
 #[derive(Debug)]
 pub(super) struct FittedPrompt {
-    /// At least one. An image has the id of its row token once per row.
+    /// The token ids, at least one. An image has the id of its row token once per row.
     pub ids: Vec<u32>,
     /// The images' rows.
     pub images: PromptImages,
@@ -35,11 +35,11 @@ pub(super) struct FittedPrompt {
     pub echoed_from: usize,
 }
 
-/// What is needed of a prompt besides its ids. Both cost time for a long prompt.
+/// The parts of a prompt that are needed besides its ids. Both cost time for a long prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub text: bool,
-    /// Only with `text`.
+    /// The places of tokens in the text. They need the text, too.
     pub places: bool,
 }
 
@@ -166,7 +166,7 @@ impl FittedPrompt {
         })
     }
 
-    /// What the engine is given.
+    /// The prompt in the form that the engine takes.
     pub(super) fn for_engine(&self) -> generation::Prompt {
         self.images.prompt(&self.ids)
     }
@@ -294,8 +294,8 @@ fn added(add_special: bool) -> Special {
     }
 }
 
-/// The ids of parts that follow each other. Special tokens are added only to a text at the beginning. `check` bounds the
-/// texts.
+/// The ids of parts that follow each other. Special tokens are added only to a string at the beginning. `check` bounds the
+/// strings.
 async fn mixed(
     parts: &[PromptPart],
     add_special: bool,

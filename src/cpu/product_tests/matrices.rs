@@ -20,7 +20,7 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// In -1..1.
+    /// A random number in -1..1.
     pub(super) fn float(&mut self) -> f32 {
         (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
     }

@@ -6,7 +6,7 @@ mod parse;
 
 use parse::{Expression, Rule, reachable};
 
-/// The Lark grammar of the same texts; `root` becomes `start`.
+/// The Lark grammar of the same strings; `root` becomes `start`.
 ///
 /// # Errors
 /// A message for humans: wrong syntax, an undefined rule, left recursion, or a construct that is not supported.
@@ -38,7 +38,7 @@ fn check_left_recursion(rules: &[Rule]) -> Result<(), String> {
     }
 }
 
-/// Whether each rule matches the empty text.
+/// Whether each rule matches the empty string.
 fn nullable(rules: &[Rule]) -> Vec<bool> {
     let mut nullable = vec![false; rules.len()];
     loop {

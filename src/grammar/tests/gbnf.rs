@@ -1,4 +1,4 @@
-//! GBNF: the translated grammar accepts the texts that the original describes, and what cannot be translated is refused.
+//! GBNF: the translated grammar accepts the strings that the original describes, and what cannot be translated is refused.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn gbnf(text: &str) -> GrammarSource {
     GrammarSource::Gbnf(text.to_owned())
 }
 
-/// Checks which texts the grammar accepts.
+/// Checks which strings the grammar accepts.
 #[track_caller]
 fn check(grammar: &str, accepted: &[&str], refused: &[&str]) {
     let model = Model::made();

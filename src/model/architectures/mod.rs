@@ -126,7 +126,7 @@ pub fn read_config(gguf: &Gguf) -> Result<ModelConfig> {
     configure(&gguf.metadata, vocab)
 }
 
-/// As [`read_config`], of a model whose embedding table has `vocab` rows.
+/// Same as [`read_config`], for a model whose embedding table has `vocab` rows.
 pub fn configure(metadata: &Metadata, vocab: Option<u64>) -> Result<ModelConfig> {
     let name = metadata.str("general.architecture")?;
     let architecture = find(name.ok_or_else(|| missing("general.architecture"))?)?;

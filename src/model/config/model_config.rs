@@ -202,7 +202,7 @@ impl ModelConfig {
         }
     }
 
-    /// As [`Self::rope`], to be changed by an architecture.
+    /// Same as [`Self::rope`], to be changed by an architecture.
     pub fn rope_mut(&mut self) -> Option<&mut Rope> {
         match &mut self.positions {
             Positions::Rotary(rope) => Some(rope),

@@ -46,7 +46,7 @@ pub struct Attention {
     pub attn_qkv: Qkv,
     /// `attn_output`
     pub attn_output: Linear,
-    /// With `post_attention_norm`.
+    /// The sum with the residual stream, after `post_attention_norm` if there is one.
     pub join: Join,
     /// `attn_q_norm` followed by `attn_k_norm`, if each head is normalized: `[2 * head_dim]`.
     pub head_norm: Option<Norm>,

@@ -18,7 +18,7 @@ use crate::ops::{
 pub enum FeedForward {
     /// Gated.
     Gated(GatedFeedForward),
-    /// Without a gate.
+    /// One matrix up and one down, without a gate.
     Plain(PlainFeedForward),
     /// A mixture of experts.
     Experts(ExpertFeedForward),
@@ -75,13 +75,13 @@ pub struct GatedFeedForward {
     pub ffn_gate: Matrix,
     /// `ffn_up`, `[ffn_dim, dim]`
     pub ffn_up: Matrix,
-    /// Of `ffn_gate` and `ffn_up`, `[1, 2 * ffn_dim]`. Models with adapters have none.
+    /// The biases of `ffn_gate` and `ffn_up`, `[1, 2 * ffn_dim]`. Models with adapters have none.
     pub biases: Option<Tensor<2>>,
     /// Adapters of the rows of `ffn_gate`, followed by those of `ffn_up`.
     pub low_rank: Option<LowRank>,
     /// `ffn_down`, `[dim, ffn_dim]`
     pub ffn_down: Linear,
-    /// With `post_ffw_norm`.
+    /// The sum with the residual stream, after `post_ffw_norm` if there is one.
     pub join: Join,
     #[module(skip)]
     pub activation: Activation,
@@ -115,7 +115,7 @@ pub struct PlainFeedForward {
     pub ffn_up: Linear,
     /// `ffn_down`, `[dim, ffn_dim]`
     pub ffn_down: Linear,
-    /// With `post_ffw_norm`.
+    /// The sum with the residual stream, after `post_ffw_norm` if there is one.
     pub join: Join,
     #[module(skip)]
     pub activation: Activation,

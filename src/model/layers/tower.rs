@@ -48,7 +48,7 @@ pub struct PatchSteps {
 pub struct Projector {
     /// Norm of the input.
     pub norm: Option<Norm>,
-    /// At least one. Between them is a GELU.
+    /// The matrices, at least one. Between them is a GELU.
     pub linears: Vec<Linear>,
 }
 

@@ -214,7 +214,7 @@ impl Steps {
         self.feed(&CHUNK_ROWS, &[segment], tokens).await
     }
 
-    /// As [`feed_chunk`](Self::feed_chunk), with the kernels for many tokens however few there are.
+    /// Same as [`feed_chunk`](Self::feed_chunk), with the kernels for many tokens however few there are.
     pub async fn feed_as_many(&mut self, segment: Segment<'_>, tokens: &[u32]) -> Result<Fed> {
         self.feed(&MANY_ROWS, &[segment], tokens).await
     }

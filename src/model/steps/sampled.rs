@@ -16,7 +16,7 @@ impl Steps {
         self.slots.is_some()
     }
 
-    /// What the validation of the sampling kernels found; `None` if they were not needed.
+    /// The result of validating the sampling kernels; `None` if they were not needed.
     pub fn sampler_verdict(&self) -> Option<SamplerVerdict> {
         self.sampler_verdict
     }

@@ -100,7 +100,7 @@ impl Transformer {
         Self::warm_kernels(decoder, plan, device, variant, WarmUp::Prompts)
     }
 
-    /// As [`first_kernels`](Self::first_kernels), for [`warm_up_kept`](Self::warm_up_kept).
+    /// Same as [`first_kernels`](Self::first_kernels), for [`warm_up_kept`](Self::warm_up_kept).
     pub(crate) fn decode_kernels(
         decoder: &Decoder,
         plan: &Plan,
@@ -161,7 +161,7 @@ impl Transformer {
         self.vision.as_ref()
     }
 
-    /// As [`vision`](Self::vision), to run it.
+    /// Same as [`vision`](Self::vision), to run it.
     pub fn vision_mut(&mut self) -> Option<&mut Vision> {
         self.vision.as_mut()
     }
@@ -200,12 +200,12 @@ impl Transformer {
         self.warm_up_steps(WarmUp::Prompts, None).await
     }
 
-    /// As [`warm_up`](Self::warm_up), for kernels that an earlier load validated: records the steps of a single token
+    /// Same as [`warm_up`](Self::warm_up), for kernels that an earlier load validated: records the steps of a single token
     /// only, and believes what is `known` of the sampling kernels. A prompt waits for its own kernels, unless
     /// [`compile_rest`](Self::compile_rest) has come first.
     ///
     /// # Errors
-    /// As [`warm_up`](Self::warm_up).
+    /// Same as [`warm_up`](Self::warm_up).
     pub async fn warm_up_kept(&mut self, known: Option<SamplerVerdict>) -> Result<()> {
         self.warm_up_steps(WarmUp::Decode, known).await
     }
@@ -215,7 +215,7 @@ impl Transformer {
         self.steps.compile_rest();
     }
 
-    /// What the validation of the sampling kernels found; `None` if the host samples.
+    /// The result of validating the sampling kernels; `None` if the host samples.
     pub fn sampler_verdict(&self) -> Option<SamplerVerdict> {
         self.steps.sampler_verdict()
     }
@@ -271,7 +271,7 @@ impl Transformer {
     /// Logits `[tokens.len(), vocab]` after every token, for tests.
     ///
     /// # Errors
-    /// As [`CausalModel::step`].
+    /// Same as [`CausalModel::step`].
     pub async fn feed_all(
         &mut self,
         memory: &mut SequenceMemory,
@@ -293,7 +293,7 @@ impl Transformer {
     /// decoding. On the CPU backend the steps are done when it returns.
     ///
     /// # Errors
-    /// As [`CausalModel::step`].
+    /// Same as [`CausalModel::step`].
     pub async fn enqueue_greedy(
         &mut self,
         memory: &mut SequenceMemory,

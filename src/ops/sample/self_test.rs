@@ -14,7 +14,7 @@ use crate::{
     sample::{DryParams, MirostatParams, Sampler, SamplingParams},
 };
 
-/// What [`samples`] found in one shape.
+/// The result of [`samples`] for one shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamplerVerdict {
     /// The shape that was tested.

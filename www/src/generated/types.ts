@@ -11,7 +11,7 @@ export type BufferReport = {
   /** Its size. */
   bytes: number, };
 
-/** What a request wants of a model. */
+/** The purpose that a request needs a model for. */
 export type Capability = "completions" | "embeddings";
 
 /** One choice of a whole answer. */
@@ -544,10 +544,10 @@ export type DetokenizeFields = {
   /** Leave special tokens out of the text. */
   skip_special_tokens?: boolean | null, };
 
-/** Which device a load asks for. */
+/** The device that a load asks for. */
 export type DeviceChoice = "auto" | "webgpu" | "cpu";
 
-/** What a model computes on. */
+/** The kind of device that a model computes on. */
 export type DeviceKind = "webgpu" | "cpu" | "reference";
 
 /** The vector of one input. */
@@ -634,7 +634,7 @@ export type FunctionDeclaration = { name: string, description?: string | null,
 /** A function that the model may call. */
 export type FunctionTool = { "type": "function", function: FunctionDeclaration, };
 
-/** What the whole completion must match. */
+/** The source of a constraint, which the whole completion must match. */
 export type Grammar = { "type": "regex", "value": string } | { "type": "lark", "value": string } | { "type": "json_schema", "value": JsonSchema } | { "type": "llguidance", "value": LlGuidanceGrammar } | string;
 
 /** A model answers requests. */
@@ -679,7 +679,7 @@ export type ImageSizes = {
   /** Most tokens of an image, without the texts around it. */
   maxTokens: number, };
 
-/** What a header says about a model. What this build does not support is `None`; [`super::refusal`] says why. */
+/** The description of a model in its header. Parts that this build does not support are `None`; [`super::refusal`] says why. */
 export type InspectedModel = {
   /** `general.name`. */
   name: string | null,
@@ -697,7 +697,7 @@ export type InspectedModel = {
   /** GPU memory that it needs. */
   memory: MemoryReport | null, };
 
-/** What a header says about a vision tower and its projector. What this build does not support is `None`. */
+/** The description of a vision tower and its projector in their header. Parts that this build does not support are `None`. */
 export type InspectedProjector = {
   /** `general.name`. */
   name: string | null,
@@ -817,7 +817,7 @@ export type LoadReport = {
   vocabSize: number,
   /** Dispatches of one greedy decode step. */
   decodeDispatches: number,
-  /** What makes rows of images; `None`: the model takes text only. */
+  /** The projector, which makes rows of images; `None`: the model takes text only. */
   projector: ProjectorReport | null,
   /** How tools get into prompts; `None`: the model has no chat template. */
   tools: ToolPrompts | null,
@@ -825,7 +825,7 @@ export type LoadReport = {
   lora: Array<LoraReport>,
   /** How long the parts of the load took. */
   loadMs: LoadTimes,
-  /** What it is. */
+  /** The kind of the device. */
   device: DeviceKind,
   /** Threads that compute; 0 where that is not known. */
   threads: number,
@@ -855,7 +855,7 @@ export type LoadReport = {
 /** How long the parts of a load took, in milliseconds. On the reference device the parts after
 * `device` are 0: it has no clock. */
 export type LoadTimes = {
-  /** In a page: from the worker's start until its script and the wasm module ran and the source
+  /** The time in a page from the worker's start until its script and the wasm module ran and the source
   * was open. */
   worker: number,
   /** Reading the headers, and the tokenizer's tables. */
@@ -1173,7 +1173,7 @@ export type ModelCard = { id: string, object: "model",
   /** How tools get into prompts; only of a ready model with a chat template. */
   tools?: ToolPrompts, };
 
-/** What a model is and whether it runs. */
+/** The description of a model, and whether it runs. */
 export type ModelInspection = {
   /** The version of this build. */
   version: string,
@@ -1213,7 +1213,7 @@ export type PerfMetricsMember = { "prompt-tokens": number, "cached-prompt-tokens
 /** Arithmetic that products may use. */
 export type Precision = "auto" | "f32";
 
-/** What makes rows of images, for `engine.info()`. */
+/** The projector, which makes rows of images, for `engine.info()`. */
 export type ProjectorReport = {
   /** The family of models, as `clip.projector_type` names it. */
   kind: string,
@@ -1221,7 +1221,7 @@ export type ProjectorReport = {
   layers: number,
   /** Size of the file. */
   fileBytes: number,
-  /** What stands for an image in a prompt. */
+  /** The placeholder of an image in a prompt. */
   placeholder: string, };
 
 /** A token that could be at a position of the prompt. */
@@ -1236,9 +1236,9 @@ export type PromptTokensDetails = {
 
 export type Quantize = "none" | "f32" | "f16" | "bf16" | "q8_0" | "q4_0" | "q4_1" | "q5_0" | "q5_1" | "q4_k" | "q5_k" | "q6_k";
 
-/** What the model was given and what it generated. */
+/** The prompt of the model and the tokens that it generated. */
 export type RawOutput = { prompt_fragments: [string], prompt_token_ids: Array<number>,
-  /** With the texts of special tokens. */
+  /** The generated text, special tokens included. */
   completion: string, completion_token_ids: Array<number>,
   /** Null without `logprobs`. */
   completion_logprobs: LogprobsContent | null, };
@@ -1594,7 +1594,7 @@ export type Switches = {
   alwaysIncludeUsage: AlwaysIncludeUsage,
   /** Unit of `mirostat_target`. */
   mirostatTargetUnit: MirostatTargetUnit,
-  /** Which distribution log-probabilities describe when the request does not say. */
+  /** The distribution that log-probabilities describe when the request does not say. */
   logprobsMode: "raw" | "processed",
   /** What `text_offset` counts from when the prompt is not echoed. */
   textOffsetBase: TextOffsetBase,
@@ -1644,7 +1644,7 @@ export type Switches = {
   /** Whether an object of a JSON schema without `additionalProperties` may have members that the schema does not name,
   * and a tuple further items. */
   openObjects: boolean,
-  /** Whether an array of `prompt` may hold texts and token ids. */
+  /** Whether an array of `prompt` may hold strings and token ids. */
   mixedPrompts: boolean,
   /** Status of requests that are JSON, but not valid: 400 or 422. */
   invalidRequestStatus: 400 | 422,
@@ -1795,7 +1795,7 @@ export type ToolPrompts = "template" | "generic";
 export type TowerSizes = {
   /** The embedding length of the text models that it fits. */
   embeddingLength: number,
-  /** What stands for an image in a prompt. */
+  /** The placeholder of an image in a prompt. */
   placeholder: string,
   /** Layers. */
   layers: number,
@@ -1807,7 +1807,7 @@ export type TowerSizes = {
   heads: number,
   /** Width and height of a patch, in pixels. */
   patchPixels: number,
-  /** What becomes of an image. */
+  /** The sizes and tokens of images. */
   images: ImageSizes, };
 
 /** What happens to unknown fields. */
