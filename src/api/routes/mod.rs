@@ -5,6 +5,7 @@ mod completions;
 mod embeddings;
 mod health;
 mod models;
+mod prompt_listing;
 mod responses;
 mod route;
 mod timings;
