@@ -110,7 +110,7 @@ fn every_cited_case_is_described_and_every_case_has_a_test() {
     let name = Regex::new(r"[A-N]|\d{3}").unwrap();
     // A case is an object, or made by a function of its group.
     let id =
-        Regex::new(r#"\b(?:id: |(?:chat|embedding|responses|picture)Case\(\s*)"(\d{3})""#).unwrap();
+        Regex::new(r#"\b(?:id: |(?:chat|embedding|responses|image)Case\(\s*)"(\d{3})""#).unwrap();
     let (mut complaints, mut tested) = (Vec::new(), BTreeSet::new());
     for file in files() {
         for citation in citation.captures_iter(&file.prose()) {

@@ -21,7 +21,7 @@ pub(super) struct Endpoint {
     pub models: Models,
     /// How long requests take.
     pub pace: Rc<RequestPace>,
-    /// One picture is decoded at a time.
+    /// One image is decoded at a time.
     pub decoder: Semaphore,
     warned: RefCell<BTreeSet<String>>,
 }

@@ -45,10 +45,10 @@ pub use crate::grammar::OutputForm;
 pub use error::Failure;
 #[cfg(not(target_arch = "wasm32"))]
 pub use host::SystemHost;
-pub use host::{DecodedPicture, FetchedPicture, Host, PictureError};
+pub use host::{DecodedImage, FetchedImage, Host, ImageError};
 pub use http::{Attachment, Body, Request, Response};
 pub use models::{
-    Fingerprint, LazyCompiler, ModelState, PictureReader, ReadyEmbedder, ReadyModel, ToolPrompts,
+    Fingerprint, ImageReader, LazyCompiler, ModelState, ReadyEmbedder, ReadyModel, ToolPrompts,
 };
 pub use progress::Progress;
 pub use switches::{

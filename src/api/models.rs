@@ -13,7 +13,7 @@ use crate::engine::EngineHandle;
 use crate::engine::embed::EmbeddingHandle;
 use crate::engine::generation::SamplingDefaults;
 use crate::grammar::{Compiler, OutputForm};
-use crate::pictures::PictureFormat;
+use crate::images::ImageFormat;
 use crate::text::{Tokenizer, renders_tools};
 use crate::{Error, RequestFault, Result};
 
@@ -53,8 +53,8 @@ pub struct ReadyModel {
     pub fingerprint: Fingerprint,
     /// What its files recommend, for the switch `useModelGenerationDefaults`.
     pub sampling_defaults: SamplingDefaults,
-    /// How it takes pictures; `None`: it takes text only.
-    pub pictures: Option<PictureReader>,
+    /// How it takes images; `None`: it takes text only.
+    pub images: Option<ImageReader>,
     /// How it writes tool calls.
     pub output_form: OutputForm,
     /// How tools get into its prompts; `None`: it has no chat template.
@@ -85,30 +85,30 @@ impl ToolPrompts {
     }
 }
 
-/// What a model that takes pictures makes of them.
+/// What a model that takes images makes of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PictureReader {
+pub struct ImageReader {
     /// What replaces a placeholder.
-    pub format: PictureFormat,
-    /// The token of [`PictureFormat::placeholder`].
+    pub format: ImageFormat,
+    /// The token of [`ImageFormat::placeholder`].
     pub placeholder_id: u32,
-    /// The token of [`PictureFormat::row_token`].
+    /// The token of [`ImageFormat::row_token`].
     pub row_id: u32,
 }
 
-impl PictureReader {
+impl ImageReader {
     /// Finds the tokens of `format`.
     ///
     /// # Errors
     /// [`Error::InvalidModelFile`] if the tokenizer does not have them.
-    pub fn new(format: PictureFormat, tokenizer: &Tokenizer) -> Result<PictureReader> {
+    pub fn new(format: ImageFormat, tokenizer: &Tokenizer) -> Result<ImageReader> {
         let id = |token: &str| match tokenizer.encode(token, false)?[..] {
             [id] => Ok(id),
             _ => Err(Error::InvalidModelFile(format!(
                 "the projector needs the token {token}, which the tokenizer does not have"
             ))),
         };
-        Ok(PictureReader {
+        Ok(ImageReader {
             format,
             placeholder_id: id(format.placeholder())?,
             row_id: id(format.row_token())?,

@@ -1,7 +1,7 @@
 //! A plan: what every route that generates text makes of its JSON, and everything that running it needs.
 //! It is validated as far as possible without a model.
 
-use super::fields::images::Images;
+use super::fields::images::RequestImages;
 use super::fields::{Constraint, Length, Logprobs, Prompt, PromptTokens, Restrictions, Sampling};
 
 /// Text to generate.
@@ -11,8 +11,8 @@ pub(super) struct Plan {
     pub model: String,
     /// At least one.
     pub prompts: Vec<Prompt>,
-    /// Pictures of `prompts` that are no conversations.
-    pub images: Images,
+    /// Images of `prompts` that are no conversations.
+    pub images: RequestImages,
     pub suffix: Suffix,
     pub length: Length,
     /// Put the prompt's text before the completion.

@@ -27,7 +27,7 @@ pub(super) struct Job {
     unread: Option<Events>,
     time_limit: Option<TimeLimit>,
     pub(super) patience: Patience,
-    /// The memory of its pictures, until it is admitted.
+    /// The memory of its images, until it is admitted.
     pub(super) held: Option<Permit>,
 }
 

@@ -2,9 +2,9 @@
 //! implements [`CausalModel`], and so does a fake in the engine's tests. The engine uses nothing
 //! else of a model.
 //!
-//! Some models see a picture whole (`ModelLimits::whole_pictures`, Gemma 3): its rows attend to each other. Then
-//! neither a chunk of a prompt nor a cached prefix nor a prepared part ends inside a picture, and the model runs each
-//! picture as a step of its own, whose state says how far all rows see (`Segment::is_seen_whole`).
+//! Some models see an image whole (`ModelLimits::whole_images`, Gemma 3): its rows attend to each other. Then
+//! neither a chunk of a prompt nor a cached prefix nor a prepared part ends inside an image, and the model runs each
+//! image as a step of its own, whose state says how far all rows see (`Segment::is_seen_whole`).
 
 pub use super::prompt::{Input, InputEmbeddings};
 
@@ -32,8 +32,8 @@ pub struct ModelLimits {
     pub state_slots: usize,
     /// Values per position of embeddings in a prompt; `None` if the model takes none.
     pub embedding_width: Option<usize>,
-    /// Whether the rows of a picture depend on all of its rows: an input has a whole picture or none of it.
-    pub whole_pictures: bool,
+    /// Whether the rows of an image depend on all of its rows: an input has a whole image or none of it.
+    pub whole_images: bool,
 }
 
 /// The memory of one sequence: its KV pages, how much of them is filled, and where the model has

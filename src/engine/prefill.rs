@@ -99,10 +99,10 @@ impl Prefill {
         };
         // At least one token is fed, to have logits.
         let mut most = prompt.len() - 1;
-        if limits.whole_pictures {
+        if limits.whole_images {
             loop {
                 let cached = pool.cached(prompt.page_keys(most, limits.page_tokens));
-                let pages = limits.pages_before_pictures(prompt, cached);
+                let pages = limits.pages_before_images(prompt, cached);
                 most = pages * limits.page_tokens;
                 if pages == cached {
                     break;
@@ -166,7 +166,7 @@ impl Prefill {
         let last_page = limits.last_page(end);
         let is_cut = (limits.has_states || limits.ends_shortly(end))
             && begin < last_page
-            && !limits.divides_picture(&self.generation.prompt, last_page);
+            && !limits.divides_image(&self.generation.prompt, last_page);
         match self.generation.prompt_scores {
             // No token of the prompt follows the last one, so it is not scored.
             Some(top) if end - begin > 1 => {

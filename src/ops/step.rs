@@ -34,7 +34,7 @@ pub struct Segment<'a> {
     pub tokens: usize,
     /// The sequence's block table, which covers `position + tokens` tokens.
     pub pages: &'a [u32],
-    /// Whether causal attention lets each of the tokens see all of them, such as those of a picture.
+    /// Whether causal attention lets each of the tokens see all of them, such as those of an image.
     pub is_seen_whole: bool,
     /// Rotary positions, where they are not the tokens' indices.
     pub rotary: Rotary<'a>,

@@ -59,7 +59,7 @@ pub struct LoadReport {
     pub vocab_size: usize,
     /// Dispatches of one greedy decode step.
     pub decode_dispatches: usize,
-    /// What makes rows of pictures; `None`: the model takes text only.
+    /// What makes rows of images; `None`: the model takes text only.
     pub projector: Option<ProjectorReport>,
     /// How tools get into prompts; `None`: the model has no chat template.
     pub tools: Option<ToolPrompts>,

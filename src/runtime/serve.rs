@@ -99,7 +99,7 @@ pub fn serve(mut loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Ser
             ),
             tokenizer: loaded.tokenizer,
             fingerprint: fingerprint.clone(),
-            pictures: loaded.pictures,
+            images: loaded.images,
             sampling_defaults: loaded.sampling_defaults,
             compiler: LazyCompiler::default(),
         };

@@ -135,7 +135,7 @@ impl InpageEngine {
 
     /// Answers one request. `headers` is `[name, value][]`; `signal` cancels it until the response's
     /// head is there, the response's own `cancel()` afterwards. With the `position` of the same request's
-    /// response from another engine, a stream continues there. `attachments` are pictures that the body names.
+    /// response from another engine, a stream continues there. `attachments` are images that the body names.
     #[allow(clippy::too_many_arguments)] // The form in which requests come from JavaScript.
     pub async fn handle(
         &self,

@@ -11,8 +11,8 @@ use std::task::Poll;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use inpage::api::{
-    Body, DecodedPicture, FetchedPicture, Fingerprint, Handler, Host, LazyCompiler, ModelState,
-    OutputForm, PictureError, PictureReader, ReadyModel, Request, Response, SamplingDefaults,
+    Body, DecodedImage, FetchedImage, Fingerprint, Handler, Host, ImageError, ImageReader,
+    LazyCompiler, ModelState, OutputForm, ReadyModel, Request, Response, SamplingDefaults,
     Switches, SystemHost, ToolPrompts,
 };
 use inpage::engine::generation::TokenScore;
@@ -20,19 +20,19 @@ use inpage::engine::{
     CausalModel, Chooser, Clock, Engine, EngineHandle, EngineLimits, Input, MemoryCopy,
     ModelLimits, Permit, Row, SequenceMemory, StepOutput,
 };
-use inpage::pictures::{FileHeader, Filter, PictureFormat, PictureGeometry, PictureTexts};
+use inpage::images::{FileHeader, Filter, ImageFormat, ImageGeometry, ImageTexts};
 use inpage::sample::Sampled;
 use inpage::text::Tokenizer;
 use inpage::weights::Metadata;
 use inpage::{Error, Result};
 use serde_json::{Value, json};
 
-/// The text around pixels in prompts of a model that cuts pictures into tiles.
-pub const TILE_TEXTS: PictureTexts = PictureTexts {
+/// The text around pixels in prompts of a model that cuts images into tiles.
+pub const TILE_TEXTS: ImageTexts = ImageTexts {
     before_tile: "<fake_token_around_image><row_{row}_col_{column}>",
     before_whole: "<fake_token_around_image><global-img>",
     after_whole: "<fake_token_around_image>",
-    ..PictureTexts::plain("<image>")
+    ..ImageTexts::plain("<image>")
 };
 
 pub const MODEL_ID: &str = "org/fake-model";
@@ -275,7 +275,7 @@ impl CausalModel for FakeModel {
             few_tokens: 0,
             state_slots: 0,
             embedding_width: Some(1),
-            whole_pictures: false,
+            whole_images: false,
         }
     }
 
@@ -347,15 +347,15 @@ pub async fn yield_now() {
     .await;
 }
 
-/// The system's clock, a log that tests read, and pictures that tests put on the network.
+/// The system's clock, a log that tests read, and images that tests put on the network.
 #[derive(Default)]
 pub struct TestHost {
     pub warnings: RefCell<Vec<String>>,
     /// Files by their URLs; `None` never arrives. The others fail.
     pub remote: RefCell<BTreeMap<String, Option<Vec<u8>>>>,
-    /// The bytes that each request for a picture allowed.
+    /// The bytes that each request for an image allowed.
     pub allowed_bytes: RefCell<Vec<usize>>,
-    /// Requests for pictures that were dropped before they ended.
+    /// Requests for images that were dropped before they ended.
     pub dropped: Rc<Cell<usize>>,
     /// Timers end at once.
     pub is_hasty: Cell<bool>,
@@ -394,7 +394,7 @@ impl Clock for TestHost {
 }
 
 impl Host for TestHost {
-    fn fetch_picture(&self, url: &str, max_bytes: usize) -> FetchedPicture {
+    fn fetch_image(&self, url: &str, max_bytes: usize) -> FetchedImage {
         self.allowed_bytes.borrow_mut().push(max_bytes);
         let file = self.remote.borrow().get(url).cloned();
         let fetching = Fetching {
@@ -404,7 +404,7 @@ impl Host for TestHost {
         Box::pin(async move {
             let mut fetching = fetching;
             let file = match file {
-                None => Err(PictureError::Invalid("it could not be fetched".into())),
+                None => Err(ImageError::Invalid("it could not be fetched".into())),
                 Some(None) => std::future::pending().await,
                 Some(Some(file)) => Ok(file),
             };
@@ -412,19 +412,14 @@ impl Host for TestHost {
             file
         })
     }
-    fn decode_picture(
-        &self,
-        file: Rc<[u8]>,
-        header: FileHeader,
-        turn: Rc<Permit>,
-    ) -> DecodedPicture {
+    fn decode_image(&self, file: Rc<[u8]>, header: FileHeader, turn: Rc<Permit>) -> DecodedImage {
         self.decoded.set(self.decoded.get() + 1);
         match self.decodes_for_ever.get() {
             true => {
                 self.turns.borrow_mut().push(turn);
                 Box::pin(std::future::pending())
             }
-            false => SystemHost.decode_picture(file, header, turn),
+            false => SystemHost.decode_image(file, header, turn),
         }
     }
     fn warn(&self, message: &str) {
@@ -514,13 +509,13 @@ impl Server {
         self.handler.set_model(MODEL_ID, self.ready_with(tokenizer));
     }
 
-    /// Makes it a model that takes pictures, of `rows` tokens each, with this chat template.
+    /// Makes it a model that takes images, of `rows` tokens each, with this chat template.
     pub fn see(&self, rows: usize, template: &str) {
         let control = ["<image>", "<fake_token_around_image>", "<global-img>"];
-        let format = PictureFormat {
+        let format = ImageFormat {
             texts: &TILE_TEXTS,
             filter: Filter::Lanczos,
-            geometry: PictureGeometry::Tiles {
+            geometry: ImageGeometry::Tiles {
                 size: 8,
                 longest_edge: 8,
                 rows,
@@ -529,21 +524,21 @@ impl Server {
         self.see_as(format, control, template);
     }
 
-    /// Makes it a model that takes pictures in this format, which has some of the control tokens.
-    pub fn see_as(&self, format: PictureFormat, control: [&str; 3], template: &str) {
+    /// Makes it a model that takes images in this format, which has some of the control tokens.
+    pub fn see_as(&self, format: ImageFormat, control: [&str; 3], template: &str) {
         let metadata = metadata(control, Some(template));
         let tokenizer = Rc::new(Tokenizer::from_gguf(&metadata).unwrap());
-        let pictures = PictureReader::new(format, &tokenizer).unwrap();
+        let images = ImageReader::new(format, &tokenizer).unwrap();
         let ModelState::Ready(mut ready) = self.ready_with(tokenizer) else {
             panic!("it is ready");
         };
-        ready.pictures = Some(pictures);
+        ready.images = Some(images);
         self.handler.set_model(MODEL_ID, ModelState::Ready(ready));
     }
 
     fn ready_with(&self, tokenizer: Rc<Tokenizer>) -> ModelState {
         ModelState::Ready(ReadyModel {
-            pictures: None,
+            images: None,
             engine: self.engine.clone(),
             fingerprint: Fingerprint::of(&["test"]),
             sampling_defaults: SamplingDefaults {

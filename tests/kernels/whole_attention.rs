@@ -125,6 +125,7 @@ fn attended_at(
         head_dim: shape.head_dim,
         neox: false,
         by_parts: false,
+        norm_last: false,
         rope_dims: 0,
         magnitude: 1.0,
         q_scale: 0.3,

@@ -7,9 +7,9 @@ use inpage::{
     Result,
     device::{ComputeDevice, CpuOptions},
     engine::{CausalModel, Chooser, Input, Row, SequenceMemory},
+    images::Image,
     model::{LoadOptions, Transformer},
     ops::{Variant, kv_memory::KvFormat},
-    pictures::Picture,
     runtime::{Tuning, start},
     tensor_types::TensorType,
     tuner::{Needs, Precision, candidates, choose},
@@ -33,8 +33,8 @@ pub fn npy_of(bytes: &[u8]) -> Vec<f32> {
         .collect()
 }
 
-/// A picture of gradients with noise, as the scripts make them.
-pub fn picture(width: usize, height: usize) -> Picture {
+/// An image of gradients with noise, as the scripts make them.
+pub fn image(width: usize, height: usize) -> Image {
     let mut rgb = Vec::new();
     for y in 0..height {
         for x in 0..width {
@@ -44,7 +44,7 @@ pub fn picture(width: usize, height: usize) -> Picture {
             }
         }
     }
-    Picture { width, height, rgb }
+    Image { width, height, rgb }
 }
 
 pub fn json(path: &Path) -> serde_json::Value {

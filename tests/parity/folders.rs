@@ -146,7 +146,7 @@ fn every_architecture_meets_its_references_as_a_folder() {
         assert_parity(&name, row, &last, tolerance);
         assert_greedy(&name, &all, &ids(&reference["greedy_next"]), tolerance);
     }
-    // `tests/parity/embeddings.rs` has those that generate no text, `grid_pictures.rs` those of folders with a tower.
+    // `tests/parity/embeddings.rs` has those that generate no text, `grid_images.rs` those of folders with a tower.
     let others = [
         "bert",
         "nomic-bert",

@@ -58,17 +58,17 @@ function projectorRows({ name, kind, parameters, loadedBytes, tensorTypes, hyper
     rows.push(row(index === 0 ? "  tensor types" : "", tensorTypeText(type)));
   }
   if (hyperparameters === null) return rows;
-  const { layers, dim, ffnDim, heads, patchPixels, pictures, placeholder } = hyperparameters;
+  const { layers, dim, ffnDim, heads, patchPixels, images, placeholder } = hyperparameters;
   rows.push(
     row("  layers", `${layers} of width ${dim}, feed-forward ${ffnDim}, ${heads} heads`),
-    row("  pictures", `${pictureText(pictures)}, patches of ${patchPixels}x${patchPixels}`),
-    row("  tokens", `${tokensText(pictures)} in place of ${quoted(placeholder)}`),
+    row("  images", `${imageText(images)}, patches of ${patchPixels}x${patchPixels}`),
+    row("  tokens", `${tokensText(images)} in place of ${quoted(placeholder)}`),
     row("  fits", `text models of width ${hyperparameters.embeddingLength}`),
   );
   return rows;
 }
 
-function pictureText({ kind, sidePixels, longestEdgePixels }) {
+function imageText({ kind, sidePixels, longestEdgePixels }) {
   const square = `${sidePixels}x${sidePixels} pixels`;
   switch (kind) {
     case "square":
@@ -82,8 +82,8 @@ function pictureText({ kind, sidePixels, longestEdgePixels }) {
 
 const tokensText = ({ minTokens, maxTokens }) =>
   minTokens === maxTokens
-    ? `${maxTokens} for a picture`
-    : `${minTokens} to ${maxTokens} for a picture`;
+    ? `${maxTokens} for an image`
+    : `${minTokens} to ${maxTokens} for an image`;
 
 const tensorTypeText = ({ type, tensors, elements, bytes }) =>
   `${type.padEnd(7)} ${String(tensors).padStart(4)} tensors ${count(elements).padStart(9)} elements ${size(bytes).padStart(11)}`;

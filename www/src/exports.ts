@@ -41,7 +41,7 @@ export type { AnswerStream, CallOptions, ComingStream } from "./api/calls.js";
 export type {
   ChatCompletionRequest,
   ChatCompletionStream,
-  ChatPicturePart,
+  ChatImagePart,
   ChatRequestMessage,
 } from "./api/chat.js";
 export type { CompletionRequest, CompletionStream } from "./api/completions.js";
@@ -75,5 +75,5 @@ export { type ServeOptions, type Serving, serveFromPage } from "./serving/serve_
 export type { UpstreamOptions, UpstreamReason, UpstreamRequest } from "./api/upstream.js";
 export { servedFetch } from "./serving/served_fetch.js";
 export type { LoadProgress } from "./exchange/protocol.js";
-export type { PictureInput } from "./api/attachments.js";
+export type { ImageInput } from "./api/attachments.js";
 export type { ProjectorFile, ProjectorOption } from "./options/projector.js";

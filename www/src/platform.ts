@@ -17,7 +17,7 @@ export interface PlaceOnDisk {
 }
 
 /** Pixels of 8 bits per channel, row by row: of 4 channels, the last one is the opacity. */
-export interface DecodedPicture {
+export interface DecodedImage {
   width: number;
   height: number;
   channels: 3 | 4;
@@ -45,8 +45,8 @@ export interface Platform {
   readonly sharesMemory: boolean;
   /** Resolves once the events that wait now were handled, where the queue of a port cannot tell. */
   nextTurn?(): Promise<void>;
-  /** Decodes the file of a picture, where there is no `createImageBitmap`; rejects with a `code` if that is not possible here. */
-  decodePicture?(file: Uint8Array): Promise<DecodedPicture>;
+  /** Decodes the file of an image, where there is no `createImageBitmap`; rejects with a `code` if that is not possible here. */
+  decodeImage?(file: Uint8Array): Promise<DecodedImage>;
   /** The wasm module, where `fetch` cannot read it: the package's, or the one at the given URL. */
   readWasm?(url: string | URL | undefined): Promise<BufferSource>;
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::declare::{Field, Or, fields, wire_types};
 use super::given::{Given, arguments, call};
-use super::images::{ImageReader, Images};
+use super::images::{ImageUrls, RequestImages};
 use super::kinds::{Flag, Shape, Words, flag, shape, words};
 use super::reader::{Fields, invalid_value, missing, shorten};
 use crate::api::error::fault;
@@ -62,7 +62,7 @@ wire_types! {
     pub(in crate::api) enum ChatContentPart {
         Text { text: String },
         Refusal { refusal: String },
-        /// A picture as a data URL.
+        /// An image as a data URL.
         ImageUrl {
             #[ts(type = "string | { url: string, detail?: string | null }")]
             image_url: (),
@@ -87,7 +87,7 @@ pub(in crate::api) const EFFORTS: &[&str] =
 /// A conversation for a chat template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::api) struct Conversation {
-    /// At least one, in the form that templates know: content as text or, with pictures, as a list of parts; arguments of
+    /// At least one, in the form that templates know: content as text or, with images, as a list of parts; arguments of
     /// calls as objects.
     pub messages: Vec<Value>,
     /// The template instead of the model's.
@@ -102,8 +102,8 @@ pub(in crate::api) struct Conversation {
     /// Nobody asked for it to continue the last message: if the template does not print that, a message begins.
     pub is_prefill: bool,
     pub parallel_tool_calls: bool,
-    /// The pictures of all messages, in their order.
-    pub images: Images,
+    /// The images of all messages, in their order.
+    pub images: RequestImages,
     /// What the template's clock shows.
     pub now: LocalTime,
 }
@@ -120,7 +120,7 @@ pub(in crate::api) fn read(
         return Err(invalid_value(MESSAGES, "must not be an empty array"));
     }
     let messages = given.iter().enumerate();
-    let mut images = ImageReader::new(switches);
+    let mut images = ImageUrls::new(switches);
     let mut messages = messages
         .map(|(index, given)| message(index, given, &mut images))
         .collect::<Result<Vec<_>>>()?;
@@ -200,7 +200,7 @@ fn is_begun(given: &Value) -> bool {
     given["role"] == "assistant" && has_text && !has_others
 }
 
-fn message(index: usize, given: &Value, images: &mut ImageReader) -> Result<Value> {
+fn message(index: usize, given: &Value, images: &mut ImageUrls) -> Result<Value> {
     let given = Given::new(MESSAGES, index, given)?;
     let role = given.required_string("role")?;
     let template_role = match role {

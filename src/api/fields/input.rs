@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::conversation::Conversation;
 use super::declare::{Field, Or, fields, wire_types};
 use super::given::{Given, arguments, call};
-use super::images::ImageReader;
+use super::images::ImageUrls;
 use super::kinds::{Flag, Shape, Text, flag, shape, text};
 use super::reader::{Fields, invalid_type, invalid_value, missing, shorten};
 use crate::api::switches::Switches;
@@ -179,7 +179,7 @@ struct Messages {
     open: Option<Turn>,
     /// Id and function of each call.
     calls: Vec<(String, String)>,
-    images: ImageReader,
+    images: ImageUrls,
 }
 
 /// A message of the assistant in the making: templates expect reasoning, content and calls in one message.
@@ -196,7 +196,7 @@ impl Messages {
             done: Vec::new(),
             open: None,
             calls: Vec::new(),
-            images: ImageReader::new(switches),
+            images: ImageUrls::new(switches),
         }
     }
 
@@ -309,7 +309,7 @@ impl Messages {
         }
     }
 
-    fn finish(mut self) -> (Vec<Value>, ImageReader) {
+    fn finish(mut self) -> (Vec<Value>, ImageUrls) {
         self.close();
         (self.done, self.images)
     }

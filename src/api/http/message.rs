@@ -22,7 +22,7 @@ pub struct Request {
     pub body: Vec<u8>,
     /// The position after which an earlier run's stream is continued ([`Progress::position`]).
     pub position: Option<String>,
-    /// Pictures that the body names.
+    /// Images that the body names.
     pub attachments: Vec<Attachment>,
 }
 

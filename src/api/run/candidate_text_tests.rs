@@ -121,7 +121,7 @@ impl Case {
         let (ids, places) = tokenizer.encode_placed("é!", true).unwrap();
         let prompt = FittedPrompt {
             ids,
-            pictures: Default::default(),
+            images: Default::default(),
             dropped_tokens: 0,
             max_tokens: self.max_tokens,
             text: "é!".to_owned(),

@@ -25,7 +25,7 @@ pub(super) struct RenderedPrompt {
     marker: Marker,
 }
 
-/// Renders a conversation. `placeholder` is what stands for a picture.
+/// Renders a conversation. `placeholder` is what stands for an image.
 pub(super) fn render_prompt(
     chat: Conversation,
     tokenizer: &Tokenizer,

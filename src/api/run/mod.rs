@@ -8,16 +8,16 @@ mod constraint;
 mod context;
 mod conversation;
 mod deadline;
-mod decoded_picture;
+mod decoded_image;
+mod images;
 mod logprobs;
 mod merge;
 mod message_text;
 mod next_turn;
-mod pictures;
 mod prompt;
 mod prompt_listing;
 mod ranking;
-mod remote_pictures;
+mod remote_images;
 mod stop_ids;
 mod token_rules;
 
@@ -41,11 +41,11 @@ use candidate_text::{CandidateText, TextOptions};
 use constraint::CallReader;
 use context::DefaultLength;
 pub(super) use deadline::Deadline;
+use images::Supply;
 use logprobs::Listing;
 use merge::Pieces;
 use message_text::MessageOptions;
 use next_turn::NextTurn;
-use pictures::Supply;
 use prompt::{FittedPrompt, Wanted};
 use prompt_listing::PromptLister;
 use stop_ids::StopIds;
@@ -138,7 +138,7 @@ impl Run {
         let prompts = fit_prompts(&mut plan, &model, switches, &mut supply, &pause);
         let mut prompts = deadline.limit(prompts).await?;
         let next_turn =
-            next_turn.and_then(|turn| Some(turn.with_pictures(prompts.first()?.pictures.clone())));
+            next_turn.and_then(|turn| Some(turn.with_images(prompts.first()?.images.clone())));
         plan.sampling.check_vocabulary(model.vocab_size())?;
         plan.restrictions.check_vocabulary(model.vocab_size())?;
         check_ids(

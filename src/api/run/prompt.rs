@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::context::{self, DefaultLength, Fit};
 use super::conversation;
-use super::pictures::{Pictures, Supply};
+use super::images::{PromptImages, Supply};
 use crate::api::error::fault;
 use crate::api::fields::{
     Conversation, KeptTokens, Length, Prompt, PromptPart, PromptTokens, TruncationSide,
@@ -19,10 +19,10 @@ use crate::{Error, RequestFault, Result};
 /// A prompt as the model receives it.
 #[derive(Debug)]
 pub(super) struct FittedPrompt {
-    /// At least one. A picture has the id of its row token once per row.
+    /// At least one. An image has the id of its row token once per row.
     pub ids: Vec<u32>,
-    /// The pictures' rows.
-    pub pictures: Pictures,
+    /// The images' rows.
+    pub images: PromptImages,
     /// Tokens cut from its start or its end.
     pub dropped_tokens: usize,
     /// Upper bound on the tokens of a completion; the context holds them.
@@ -72,9 +72,9 @@ impl FittedPrompt {
             check_size(suffix, texts)?;
         }
         let mut tail = String::new();
-        let (text, (ids, places), pictures) = match (prompt, &plan.suffix) {
+        let (text, (ids, places), images) = match (prompt, &plan.suffix) {
             (Prompt::Conversation(chat), _) => {
-                let placeholder = model.pictures.map(|reader| reader.format.placeholder());
+                let placeholder = model.images.map(|reader| reader.format.placeholder());
                 let mut rendered =
                     conversation::render_prompt(*chat, &model.tokenizer, placeholder)?;
                 match truncates {
@@ -82,45 +82,45 @@ impl FittedPrompt {
                     false => check_size(&rendered.text, texts)?,
                 }
                 tail = rendered.tail();
-                let pictures = supply.take_for_text(&rendered.text)?;
-                rendered.text = pictures.place_in_text(rendered.text);
+                let images = supply.take_for_text(&rendered.text)?;
+                rendered.text = images.place_in_text(rendered.text);
                 (
                     None,
                     (
                         rendered.tokenize_in_slices(&model.tokenizer, pause).await?,
                         Vec::new(),
                     ),
-                    pictures,
+                    images,
                 )
             }
             (Prompt::Text(text), Suffix::FillInMiddle(suffix)) => {
                 let tokens = tokenize_around(&text, suffix, &model.tokenizer, pause).await?;
-                let pictures = supply.take_for_ids(&tokens.0)?;
-                let ids = pictures.place_in_ids(tokens.0, &model.tokenizer)?;
-                (Some(text), (ids, tokens.1), pictures)
+                let images = supply.take_for_ids(&tokens.0)?;
+                let ids = images.place_in_ids(tokens.0, &model.tokenizer)?;
+                (Some(text), (ids, tokens.1), images)
             }
             (Prompt::Text(text), _) => {
                 let written = supply.with_own_placeholders(text.clone());
-                let pictures = supply.take_for_text(&written)?;
-                let written = pictures.place_in_text(written);
+                let images = supply.take_for_text(&written)?;
+                let written = images.place_in_text(written);
                 let tokens = tokenize(&written, add_special, texts, wanted.places, pause).await?;
-                (Some(text), tokens, pictures)
+                (Some(text), tokens, images)
             }
             (Prompt::Tokens(ids), _) => {
                 let ids = checked(ids, texts)?;
-                let pictures = supply.take_for_ids(&ids)?;
-                let ids = pictures.place_in_ids(ids, &model.tokenizer)?;
-                (None, (ids, Vec::new()), pictures)
+                let images = supply.take_for_ids(&ids)?;
+                let ids = images.place_in_ids(ids, &model.tokenizer)?;
+                (None, (ids, Vec::new()), images)
             }
             (Prompt::Mixed(parts), _) => {
                 let ids = mixed(&parts, add_special, texts, check_size, pause).await?;
                 let ids = checked(ids, texts)?;
-                let pictures = supply.take_for_ids(&ids)?;
-                let ids = pictures.place_in_ids(ids, &model.tokenizer)?;
-                (None, (ids, Vec::new()), pictures)
+                let images = supply.take_for_ids(&ids)?;
+                let ids = images.place_in_ids(ids, &model.tokenizer)?;
+                (None, (ids, Vec::new()), images)
             }
         };
-        let mut ids = pictures.spread(ids)?;
+        let mut ids = images.spread(ids)?;
         let context_tokens = texts.context_tokens;
         let cut_tokens = match kept {
             KeptTokens::AtMost(tokens, _) => ids.len().min(tokens),
@@ -135,12 +135,12 @@ impl FittedPrompt {
             kept_tokens,
             max_tokens,
         } = context::fit(cut_tokens, context_tokens, &length, default_length)?;
-        if kept_tokens < ids.len() && !pictures.is_empty() {
-            let reason = "a prompt with pictures cannot be truncated";
+        if kept_tokens < ids.len() && !images.is_empty() {
+            let reason = "a prompt with images cannot be truncated";
             return Err(supply.fault(RequestFault::ConflictingParameters, reason));
         }
-        if (wanted.places || plan.logprobs.prompt.is_some()) && !pictures.is_empty() {
-            let reason = "the tokens of a prompt with pictures have no log-probabilities";
+        if (wanted.places || plan.logprobs.prompt.is_some()) && !images.is_empty() {
+            let reason = "the tokens of a prompt with images have no log-probabilities";
             return Err(supply.fault(RequestFault::ConflictingParameters, reason));
         }
         let cut = ids.len() - kept_tokens;
@@ -178,7 +178,7 @@ impl FittedPrompt {
         };
         Ok(FittedPrompt {
             ids,
-            pictures,
+            images,
             dropped_tokens: cut,
             max_tokens,
             text,
@@ -190,7 +190,7 @@ impl FittedPrompt {
 
     /// What the engine is given.
     pub(super) fn for_engine(&self) -> generation::Prompt {
-        self.pictures.prompt(&self.ids)
+        self.images.prompt(&self.ids)
     }
 }
 

@@ -58,7 +58,7 @@ pub struct Switches {
     pub base_paths: Vec<String>,
     /// Largest request body.
     pub max_body_bytes: usize,
-    /// Whether pictures may be at `http:` and `https:` URLs, which a web page fetches under its own rules.
+    /// Whether images may be at `http:` and `https:` URLs, which a web page fetches under its own rules.
     pub remote_images: bool,
     /// Most waiting requests; the engine enforces it.
     pub max_queue: usize,

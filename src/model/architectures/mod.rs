@@ -6,12 +6,16 @@ mod architecture;
 mod shared;
 
 mod bert;
+mod ernie4_5;
+mod exaone4;
 mod gemma;
 mod gemma2;
 mod gemma3;
 mod gemma_embedding;
+mod glm4;
 mod gpt2;
 mod granite;
+mod hunyuan_dense;
 mod llama;
 mod nomic_bert;
 mod olmo2;
@@ -22,6 +26,7 @@ mod qwen2vl;
 mod qwen3;
 mod qwen3moe;
 mod qwen3vl;
+mod seed_oss;
 mod smollm3;
 mod starcoder2;
 
@@ -54,6 +59,11 @@ const ARCHITECTURES: &[&Architecture] = &[
     &gpt2::ARCHITECTURE,
     &starcoder2::ARCHITECTURE,
     &granite::ARCHITECTURE,
+    &ernie4_5::ARCHITECTURE,
+    &glm4::ARCHITECTURE,
+    &exaone4::ARCHITECTURE,
+    &hunyuan_dense::ARCHITECTURE,
+    &seed_oss::ARCHITECTURE,
     &bert::ARCHITECTURE,
     &nomic_bert::ARCHITECTURE,
     &gemma_embedding::ARCHITECTURE,

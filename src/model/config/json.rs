@@ -24,6 +24,11 @@ impl ConfigJson {
         self.0.insert(key.to_owned(), value.into());
     }
 
+    /// Removes a member.
+    pub fn remove(&mut self, key: &str) {
+        self.0.remove(key);
+    }
+
     /// Sets a member unless it is present.
     pub fn add(&mut self, key: &str, value: impl Into<Value>) {
         if self.get(key).is_none() {

@@ -89,6 +89,18 @@ impl<'a> Keys<'a> {
         self.metadata.bool(&self.name(key))
     }
 
+    /// An optional list of booleans, one per layer.
+    pub fn layer_flags(&self, key: &str, layers: usize) -> Result<Option<&'a [bool]>> {
+        let name = self.name(key);
+        match self.metadata.bools(&name)? {
+            Some(flags) if flags.len() != layers => Err(Error::InvalidModelFile(format!(
+                "{name} has {} entries for {layers} layers",
+                flags.len()
+            ))),
+            flags => Ok(flags),
+        }
+    }
+
     /// An optional string.
     pub fn str(&self, key: &str) -> Result<Option<&'a str>> {
         self.metadata.str(&self.name(key))

@@ -66,6 +66,7 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
                 .ok_or_else(|| missing(&keys.name("attention.layer_norm_rms_epsilon")))?,
         },
         norm_places: NormPlaces::BEFORE,
+        ffn_norm: "ffn_norm",
         qk_norm: QkNorm::None,
         positions: Positions::Rotary(Rope::read(keys, head_dim)?),
         attention_scale: keys.positive("attention.scale")?,

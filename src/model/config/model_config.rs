@@ -32,7 +32,9 @@ pub struct ModelConfig {
     pub norm_eps: f32,
     /// Positions of the norms in a layer.
     pub norm_places: NormPlaces,
-    /// Norms of queries and keys before rotary embedding.
+    /// The name of the norm on the input of the feed-forward.
+    pub ffn_norm: &'static str,
+    /// Norms of queries and keys.
     pub qk_norm: QkNorm,
     /// How positions enter the computation.
     pub positions: Positions,
@@ -59,7 +61,7 @@ pub struct ModelConfig {
     pub has_output_norm: bool,
     /// Logits become `cap * tanh(logit / cap)`.
     pub logit_soft_cap: Option<f32>,
-    /// Rows of pictures hold values for the outputs of so many first layers, too.
+    /// Rows of images hold values for the outputs of so many first layers, too.
     pub deepstack_layers: usize,
     /// How it makes the vector of a text; `None` if it generates text instead.
     pub embedding: Option<EmbeddingConfig>,
@@ -130,9 +132,11 @@ impl NormPlaces {
 pub enum QkNorm {
     /// None.
     None,
-    /// One per head.
+    /// One per head, before rotary embedding.
     Heads,
-    /// One over all heads of a token.
+    /// One per head, after rotary embedding.
+    RotatedHeads,
+    /// One over all heads of a token, before rotary embedding.
     Rows,
 }
 

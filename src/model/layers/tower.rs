@@ -1,4 +1,4 @@
-//! A vision tower: patches of a picture attend to each other, or to those of their window; squares of them become rows of the
+//! A vision tower: patches of an image attend to each other, or to those of their window; squares of them become rows of the
 //! text model, after the last layer and, in some families, after others.
 
 use burn::tensor::Tensor;
@@ -34,7 +34,7 @@ pub struct Tower {
     pub windows: Option<Windows>,
 }
 
-/// The patches of a picture, as layers attend to them.
+/// The patches of an image, as layers attend to them.
 #[derive(Debug)]
 pub struct PatchSteps {
     /// All patches are one sequence.

@@ -230,6 +230,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                 neox: rope.is_some_and(|rope| rope.pairs == RopePairs::Halves),
                 by_parts: rope.is_some_and(|rope| rope.parts.is_some()),
                 rope_dims: rope.map_or(0, |rope| rope.dims),
+                norm_last: config.qk_norm == QkNorm::RotatedHeads,
                 magnitude,
                 q_scale: config.attention_scale.unwrap_or(usual_scale),
                 at,
@@ -256,7 +257,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             variant: Variant::PORTABLE,
         };
         Ok(match self.config.qk_norm {
-            QkNorm::Heads => (Some(norm([q, k].concat())), None),
+            QkNorm::Heads | QkNorm::RotatedHeads => (Some(norm([q, k].concat())), None),
             _ => (None, Some([q, k].map(norm))),
         })
     }
@@ -292,7 +293,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                 FeedForward::Gated(self.gated(layer, activation).await?)
             }
             FeedForwardKind::Plain(activation) => FeedForward::Plain(PlainFeedForward {
-                ffn_norm: self.norm_before(&name(layer, "ffn_norm")).await?,
+                ffn_norm: self.norm_before(&name(layer, self.config.ffn_norm)).await?,
                 ffn_up: self.linear(&name(layer, "ffn_up")).await?,
                 ffn_down: self.linear(&name(layer, "ffn_down")).await?,
                 join: self
@@ -307,7 +308,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
     }
 
     async fn gated(&mut self, layer: usize, activation: Activation) -> Result<GatedFeedForward> {
-        let ffn_norm = self.norm_before(&name(layer, "ffn_norm")).await?;
+        let ffn_norm = self.norm_before(&name(layer, self.config.ffn_norm)).await?;
         let [gate, up] = ["ffn_gate", "ffn_up"].map(|part| name(layer, part));
         let biases = match self.config.has_gate_biases {
             true => self.biases([&gate, &up], [self.config.ffn_dim; 2]).await?,
@@ -339,7 +340,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
 
     async fn experts(&mut self, layer: usize, experts: Experts) -> Result<ExpertFeedForward> {
         Ok(ExpertFeedForward {
-            ffn_norm: self.norm(&name(layer, "ffn_norm")).await?,
+            ffn_norm: self.norm(&name(layer, self.config.ffn_norm)).await?,
             ffn_gate_inp: self.matrix(&name(layer, "ffn_gate_inp")).await?,
             ffn_gate_exps: self.matrix(&name(layer, "ffn_gate_exps")).await?,
             ffn_up_exps: self.matrix(&name(layer, "ffn_up_exps")).await?,

@@ -162,7 +162,7 @@ impl<'a> Check<'a> {
         }
         let normed = match config.qk_norm {
             QkNorm::None => None,
-            QkNorm::Heads => Some([config.head_dim; 2]),
+            QkNorm::Heads | QkNorm::RotatedHeads => Some([config.head_dim; 2]),
             QkNorm::Rows => Some([q, kv]),
         };
         if let Some([q, k]) = normed {
@@ -184,7 +184,7 @@ impl<'a> Check<'a> {
         let (dim, ffn) = (config.dim, config.ffn_dim);
         let name = |part: &str| format!("blk.{layer}.{part}");
         if config.norm_places.before {
-            self.norm(&name("ffn_norm"), dim)?;
+            self.norm(&name(config.ffn_norm), dim)?;
         }
         match config.feed_forward {
             FeedForwardKind::Gated(_) if self.is_there(&name("ffn_gate.weight")) => {

@@ -10,18 +10,18 @@ mod greedy;
 mod rotary;
 mod sampled;
 
-use chunks::{chunks, picture_cuts, segment};
+use chunks::{chunks, image_cuts, segment};
 use rotary::RotaryPositions;
 
 use super::{
     config::ModelConfig,
     features::Features,
+    image_rows::Vision,
     kv_reservation::KvReservation,
     layers::decoder::Decoder,
     load::{Plan, TowerPlan},
     lora::{self, Adapter},
     pace::Pace,
-    picture_rows::Vision,
     slots::Slots,
     steps::{
         Fed, Steps,
@@ -58,7 +58,7 @@ pub struct Transformer {
     matrices: BTreeMap<String, [usize; 2]>,
     reservation: KvReservation,
     pace: Pace,
-    /// Makes rows of pictures.
+    /// Makes rows of images.
     vision: Option<Vision>,
     features: Features,
 }
@@ -135,10 +135,10 @@ impl Transformer {
         &self.config
     }
 
-    /// Checks that it can be fed the pictures of a tower.
+    /// Checks that it can be fed the images of a tower.
     ///
     /// # Errors
-    /// [`Error::UnsupportedModel`] if rows of a picture see each other and do not fit into a step or a window.
+    /// [`Error::UnsupportedModel`] if rows of an image see each other and do not fit into a step or a window.
     pub(crate) fn check_vision(&self, plan: &TowerPlan) -> Result<()> {
         let rows = plan.config.rows();
         let windows = self.config.layers.iter().filter_map(|layer| layer.window);
@@ -146,12 +146,12 @@ impl Transformer {
         match plan.config.tower.is_seen_whole && rows > most {
             false => Ok(()),
             true => Err(Error::UnsupportedModel(format!(
-                "a projector file whose pictures have {rows} rows that see each other, more than {most}"
+                "a projector file whose images have {rows} rows that see each other, more than {most}"
             ))),
         }
     }
 
-    /// Lets it take pictures. It must have been planned for embeddings.
+    /// Lets it take images. It must have been planned for embeddings.
     pub(crate) fn set_vision(&mut self, vision: Vision) {
         self.vision = Some(vision);
     }
@@ -313,11 +313,11 @@ impl Transformer {
     async fn feed_input(&mut self, memory: &mut SequenceMemory, input: Input<'_>) -> Result<Fed> {
         let mut fed = None;
         let mut start = 0;
-        let whole_pictures = self.whole_pictures();
-        // A text between pictures may be short. The kernels depend on where the prompt ends, not on where pictures are.
+        let whole_images = self.whole_images();
+        // A text between images may be short. The kernels depend on where the prompt ends, not on where images are.
         let is_many = input.ids().len() > matvec::MAX_TOKENS;
-        let cuts = match whole_pictures {
-            true => picture_cuts(input)?,
+        let cuts = match whole_images {
+            true => image_cuts(input)?,
             false => {
                 let ends = chunks(input.ids()).scan(0, |end, chunk| {
                     *end += chunk.len();
@@ -326,7 +326,7 @@ impl Transformer {
                 ends.collect()
             }
         };
-        for (end, is_picture) in cuts {
+        for (end, is_image) in cuts {
             let range = start..end;
             start = end;
             self.check(memory, range.len())?;
@@ -358,10 +358,10 @@ impl Transformer {
             self.steps.give_rows(&parts)?;
             let rotary = self.rotary(&input);
             let segment = Segment {
-                is_seen_whole: is_picture,
+                is_seen_whole: is_image,
                 ..segment(memory, ids.len(), rotary.of_segment())
             };
-            fed = Some(match whole_pictures && (is_many || is_picture) {
+            fed = Some(match whole_images && (is_many || is_image) {
                 true => self.steps.feed_as_many(segment, &ids).await?,
                 false => self.steps.feed_chunk(segment, &ids).await?,
             });
@@ -370,13 +370,13 @@ impl Transformer {
         fed.ok_or_else(|| Error::Internal("a step without tokens".into()))
     }
 
-    /// Whether the rows of a picture attend to each other in the text model.
-    fn whole_pictures(&self) -> bool {
+    /// Whether the rows of an image attend to each other in the text model.
+    fn whole_images(&self) -> bool {
         let vision = self.vision.as_ref();
         vision.is_some_and(|vision| vision.config().tower.is_seen_whole)
     }
 
-    /// Values of a picture's row: those of the embedding, and those of the layers that take some.
+    /// Values of an image's row: those of the embedding, and those of the layers that take some.
     fn row_width(&self) -> usize {
         self.config.dim * (1 + self.config.deepstack_layers)
     }
@@ -397,7 +397,7 @@ impl Transformer {
                 None => {
                     let vision = self.vision.as_mut();
                     let vision =
-                        vision.ok_or_else(|| Error::Internal("pictures without a tower".into()))?;
+                        vision.ok_or_else(|| Error::Internal("images without a tower".into()))?;
                     let rows: Rc<[f32]> = vision.encode(pixels).await?.into();
                     self.features.put(embeddings.key, rows.clone());
                     rows
@@ -480,7 +480,7 @@ impl CausalModel for Transformer {
             few_tokens: matvec::MAX_TOKENS,
             state_slots: 0,
             embedding_width: self.steps.takes_rows().then_some(self.config.dim),
-            whole_pictures: self.whole_pictures(),
+            whole_images: self.whole_images(),
         }
     }
 

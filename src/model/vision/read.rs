@@ -12,7 +12,7 @@ use crate::{
 
 /// More than real towers have. A hostile header must not make the loader reserve memory.
 const MAX_LAYERS: usize = 256;
-/// Most patches of a picture; real towers have 4,096 at most.
+/// Most patches of an image; real towers have 4,096 at most.
 const MAX_PATCHES: usize = 1 << 14;
 
 /// The hyperparameters, but for what only the family has.
@@ -96,6 +96,7 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
         norm: NormKind::Layer,
         norm_eps: norm_eps.unwrap_or(1e-6),
         norm_places: NormPlaces::BEFORE,
+        ffn_norm: "ffn_norm",
         qk_norm: QkNorm::None,
         positions: Positions::Learned,
         attention_scale: None,

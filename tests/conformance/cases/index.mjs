@@ -16,7 +16,7 @@ import k3 from "./k_chat_output.mjs";
 import k4 from "./k_chat_delivery.mjs";
 import l from "./l_embeddings.mjs";
 import m from "./m_responses.mjs";
-import n from "./n_pictures.mjs";
+import n from "./n_images.mjs";
 
 const k = [...k1, ...k2, ...k3, ...k4];
 

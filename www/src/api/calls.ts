@@ -3,7 +3,7 @@
 //! `tokens.ts`.
 
 import { abortError, onceAborted } from "../exchange/abort.js";
-import { detachPictures, withAttachments } from "./attachments.js";
+import { detachImages, withAttachments } from "./attachments.js";
 import { eventData } from "./event_stream.js";
 import { PLACEHOLDER_SITE } from "./fetch_scope.js";
 import { InpageError, asInpageError } from "./inpage_error.js";
@@ -90,7 +90,7 @@ export class Calls {
       if (typeof body !== "object" || body === null) {
         throw InpageError.local("invalid_type", "the request body must be an object");
       }
-      const { body: detached, attachments } = await detachPictures(body);
+      const { body: detached, attachments } = await detachImages(body);
       const init = {
         method: "POST",
         headers: this.#headers,

@@ -17,11 +17,11 @@ export interface WireRequest {
   url: string;
   headers: HeaderList;
   body: Uint8Array;
-  /** Pictures that the body names as `attachment:0` and so on; service workers send none. */
+  /** Images that the body names as `attachment:0` and so on; service workers send none. */
   attachments?: readonly Attachment[] | undefined;
 }
 
-/** A picture beside the body of a request: the bytes of its file, or opaque pixels row by row. */
+/** An image beside the body of a request: the bytes of its file, or opaque pixels row by row. */
 export type Attachment = { file: Uint8Array } | { width: number; rgba: Uint8Array };
 
 // Each exchange has its own MessagePort between the requester (page or service worker) and the engine worker.

@@ -385,7 +385,7 @@ export type CompletionFields = {
   truncate_prompt_tokens?: number | null,
   /** Where `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning. */
   truncation_side?: "left" | "right" | null,
-  /** Pictures for a model that sees: `data:` URLs, or one list of them per prompt; with the switch `remoteImages` also `http:` and `https:` URLs. */
+  /** Images for a model that sees: `data:` URLs, or one list of them per prompt; with the switch `remoteImages` also `http:` and `https:` URLs. */
   images?: string[] | string[][] | null,
   /** Not used. */
   cache_prompt?: unknown,
@@ -721,6 +721,20 @@ export type Hyperparameters = {
   /** The mixture of experts, if it is one. */
   experts: ExpertsReport | null, };
 
+/** Sizes of images, and how many tokens they become. */
+export type ImageSizes = {
+  /** `square`: every image is stretched to one square. `tiles`: it is cut into squares, beside the whole image as one. `any`: it is
+  * seen in a size near its own. */
+  kind: "square" | "tiles" | "any",
+  /** Width and height of a square, in pixels; of `any`, what both sides are multiples of. */
+  sidePixels: number,
+  /** The longest side that an image is resized to before it is cut. */
+  longestEdgePixels: number | null,
+  /** Fewest tokens of an image, without the texts around it. */
+  minTokens: number,
+  /** Most tokens of an image, without the texts around it. */
+  maxTokens: number, };
+
 /** What a header says about a model. What this build does not support is `None`; [`super::refusal`] says why. */
 export type InspectedModel = {
   /** `general.name`. */
@@ -859,7 +873,7 @@ export type LoadReport = {
   vocabSize: number,
   /** Dispatches of one greedy decode step. */
   decodeDispatches: number,
-  /** What makes rows of pictures; `None`: the model takes text only. */
+  /** What makes rows of images; `None`: the model takes text only. */
   projector: ProjectorReport | null,
   /** How tools get into prompts; `None`: the model has no chat template. */
   tools: ToolPrompts | null,
@@ -1004,24 +1018,10 @@ export type NamedSchema = { schema: JsonSchema, name?: string | null, descriptio
 /** Times of a request in seconds, and its tokens. */
 export type PerfMetricsMember = { "prompt-tokens": number, "cached-prompt-tokens": number, "server-time-to-first-token": number, "server-processing-time": number, };
 
-/** Sizes of pictures, and how many tokens they become. */
-export type PictureSizes = {
-  /** `square`: every picture is stretched to one square. `tiles`: it is cut into squares, beside the whole picture as one. `any`: it is
-  * seen in a size near its own. */
-  kind: "square" | "tiles" | "any",
-  /** Width and height of a square, in pixels; of `any`, what both sides are multiples of. */
-  sidePixels: number,
-  /** The longest side that a picture is resized to before it is cut. */
-  longestEdgePixels: number | null,
-  /** Fewest tokens of a picture, without the texts around it. */
-  minTokens: number,
-  /** Most tokens of a picture, without the texts around it. */
-  maxTokens: number, };
-
 /** Arithmetic that products may use. */
 export type Precision = "auto" | "f32";
 
-/** What makes rows of pictures, for `engine.info()`. */
+/** What makes rows of images, for `engine.info()`. */
 export type ProjectorReport = {
   /** The family of models, as `clip.projector_type` names it. */
   kind: string,
@@ -1029,7 +1029,7 @@ export type ProjectorReport = {
   layers: number,
   /** Size of the file. */
   fileBytes: number,
-  /** What stands for a picture in a prompt. */
+  /** What stands for an image in a prompt. */
   placeholder: string, };
 
 /** A token that could be at a position of the prompt. */
@@ -1439,7 +1439,7 @@ export type Switches = {
   basePaths: Array<string>,
   /** Largest request body. */
   maxBodyBytes: number,
-  /** Whether pictures may be at `http:` and `https:` URLs, which a web page fetches under its own rules. */
+  /** Whether images may be at `http:` and `https:` URLs, which a web page fetches under its own rules. */
   remoteImages: boolean,
   /** Most waiting requests; the engine enforces it. */
   maxQueue: number,
@@ -1609,7 +1609,7 @@ export type ToolPrompts = "template" | "generic";
 export type TowerSizes = {
   /** The embedding length of the text models that it fits. */
   embeddingLength: number,
-  /** What stands for a picture in a prompt. */
+  /** What stands for an image in a prompt. */
   placeholder: string,
   /** Layers. */
   layers: number,
@@ -1621,8 +1621,8 @@ export type TowerSizes = {
   heads: number,
   /** Width and height of a patch, in pixels. */
   patchPixels: number,
-  /** What becomes of a picture. */
-  pictures: PictureSizes, };
+  /** What becomes of an image. */
+  images: ImageSizes, };
 
 /** What happens to unknown fields. */
 export type UnknownFields = "ignore" | "error";

@@ -30,7 +30,7 @@ export interface Message extends ChatMessage {
  *
  * @param isInitial whether a session starts with them: only then may the first one be a system message
  * @throws TypeError if roles or a prefix are in a wrong place
- * @throws DOMException named `NotSupportedError` for pictures and sounds
+ * @throws DOMException named `NotSupportedError` for images and sounds
  */
 export function messagesOf(
   input: PromptInput,

@@ -73,7 +73,7 @@ export interface HostedEngine {
   setLora(lora: HostedAdapter[]): Promise<void>;
   /**
    * `signal` cancels the request until the head of its answer is there. With the `position` of an answer that
-   * another engine began, the answer continues there. `attachments` are the pictures that the body names.
+   * another engine began, the answer continues there. `attachments` are the images that the body names.
    */
   handle(
     method: string,

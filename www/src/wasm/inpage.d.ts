@@ -9,7 +9,7 @@ import type {
   ModelInspection,
 } from "../generated/types.js";
 import type { ModelFiles } from "../byte_source.js";
-import type { DecodedPicture } from "../platform.js";
+import type { DecodedImage } from "../platform.js";
 import type { GivenWebGpu, HostedEngine } from "./hosted_engine.js";
 
 /** Compiles and starts the module; its start function runs once. */
@@ -51,12 +51,12 @@ export interface EngineStart {
   /** Resolves once waiting events were handled: the CPU device computes on the thread that receives them. */
   nextTurn(): Promise<void>;
   /**
-   * The first frame of a picture's file, turned as Exif says. Without it the module uses `createImageBitmap`. BMP files
+   * The first frame of an image's file, turned as Exif says. Without it the module uses `createImageBitmap`. BMP files
    * are not passed.
    */
-  decodePicture?: ((file: Uint8Array) => Promise<DecodedPicture>) | undefined;
-  /** The file of a picture at a URL, of at most `maxBytes`. */
-  fetchPicture(url: string, maxBytes: number, signal: AbortSignal): Promise<Uint8Array>;
+  decodeImage?: ((file: Uint8Array) => Promise<DecodedImage>) | undefined;
+  /** The file of an image at a URL, of at most `maxBytes`. */
+  fetchImage(url: string, maxBytes: number, signal: AbortSignal): Promise<Uint8Array>;
   /** Called with a message when the module panics; the module must not be called afterwards. */
   onPanic(message: string): void;
 }
