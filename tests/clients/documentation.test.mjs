@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { root } from "../../scripts/process.mjs";
-import { LITELLM, OPENAI } from "./python.mjs";
+import { ANTHROPIC, LITELLM, OPENAI } from "./python.mjs";
 
 const read = (file) => readFileSync(join(root, file), "utf8");
 /** Needed by others, and no clients. */
@@ -19,7 +19,7 @@ test("docs/clients.md has the versions of the tests", () => {
   const { devDependencies } = JSON.parse(read("package.json"));
   const wanted = [
     ["openai", devDependencies.openai],
-    ...[OPENAI, LITELLM].map((requirement) => requirement.split("==")),
+    ...[ANTHROPIC, OPENAI, LITELLM].map((requirement) => requirement.split("==")),
     // An alias is `npm:NAME@VERSION`.
     ...Object.entries(dependencies).map(
       ([name, version]) => /^npm:(.+)@(.+)$/.exec(version)?.slice(1) ?? [name, version],

@@ -726,6 +726,14 @@ pub fn responses(body: &str) -> Request {
     }
 }
 
+/// A well-formed POST of this body to the route of Anthropic's messages.
+pub fn messages(body: &str) -> Request {
+    Request {
+        url: "/v1/messages".into(),
+        ..completion(body)
+    }
+}
+
 /// The base request R with `members` added or replaced.
 pub fn body(members: Value) -> String {
     let mut body = json!({"model": "default", "prompt": PROMPT, "max_tokens": 8});

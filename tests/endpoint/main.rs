@@ -20,6 +20,7 @@ mod lifecycle;
 mod llama_cpp;
 mod logprobs;
 mod matrix;
+mod messages;
 mod objects;
 mod open_responses;
 mod profiles;

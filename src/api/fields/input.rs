@@ -184,10 +184,10 @@ struct Messages {
 
 /// A message of the assistant in the making: templates expect reasoning, content and calls in one message.
 #[derive(Default)]
-struct Turn {
-    reasoning: Option<String>,
-    content: Option<String>,
-    calls: Vec<Value>,
+pub(super) struct Turn {
+    pub reasoning: Option<String>,
+    pub content: Option<String>,
+    pub calls: Vec<Value>,
 }
 
 impl Messages {
@@ -321,7 +321,7 @@ impl Turn {
         self.content.is_some() || !self.calls.is_empty()
     }
 
-    fn message(self) -> Value {
+    pub(super) fn message(self) -> Value {
         let mut message = Map::new();
         message.insert("role".into(), "assistant".into());
         // Templates differ in whether they expect the member: some append to it.

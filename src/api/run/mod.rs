@@ -50,9 +50,7 @@ use prompt::{FittedPrompt, Wanted};
 use prompt_listing::PromptLister;
 use stop_ids::StopIds;
 
-#[cfg(test)]
-pub(super) use candidate_text::Finish;
-pub(super) use candidate_text::{Piece, RawOutput, StopReason};
+pub(super) use candidate_text::{Finish, Piece, RawOutput, StopReason};
 pub(super) use logprobs::{Entry, TopEntry};
 pub(super) use prompt::{check_words, ids_of, text_of};
 pub(super) use prompt_listing::{PromptListing, RankedToken};

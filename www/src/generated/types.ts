@@ -962,6 +962,254 @@ export type MemoryReport = {
   /** The largest buffer that a kernel has to see as a whole. */
   largestBuffer: BufferReport, };
 
+/** A block of a message's content. */
+export type MessageBlock = { "type": "text", text: string,
+  /** Always null. */
+  citations: null, } | { "type": "thinking", thinking: string,
+  /** Always empty. */
+  signature: string, } | { "type": "tool_use", id: string, name: string,
+  /** The arguments; of a call that was cut off, what is whole of them. */
+  input: unknown, };
+
+/** What an event appends to a block. */
+export type MessageBlockDelta = { "type": "text_delta", text: string, } | { "type": "thinking_delta", thinking: string, } | { "type": "input_json_delta", partial_json: string, };
+
+/** How a message ended; the members are null until it has. */
+export type MessageEnd = { stop_reason: MessageStopReason | null,
+  /** The stop sequence that ended it, if one did. */
+  stop_sequence: string | null, };
+
+/** The body of an error of the routes of messages. */
+export type MessageError = { type: "error",
+  /** Its `type` is one of Anthropic's. */
+  error: ErrorObject,
+  /** Null in the event of a stream. */
+  request_id: string | null, };
+
+/** A request for a message in Anthropic's form; `docs/api.md` says what each field means. Unknown fields are passed on. */
+export type MessageFields = {
+  /** A model's id, or `default` for the one that is ready (switches `defaultModel`, `allowMissingModel`). */
+  model: string,
+  /** Not used. */
+  user?: string | null,
+  /** The conversation so far: turns of `user`, `assistant` and `system`, whose content is a string or blocks. The content of an answer can be sent back as it is. */
+  messages: MessageTurn[],
+  /** The system prompt. */
+  system?: string | MessageTextBlock[] | null,
+  /** Further variables of the chat template. */
+  chat_template_kwargs?: Record<string, unknown> | null,
+  /** Not used. */
+  cache_prompt?: unknown,
+  /** Not used. */
+  cache_salt?: unknown,
+  /** Not used. */
+  early_stopping?: unknown,
+  /** Not used. */
+  id_slot?: unknown,
+  /** Not used. */
+  metadata?: unknown,
+  /** Not used. */
+  n_discard?: unknown,
+  /** Not used. */
+  n_keep?: unknown,
+  /** Not used. */
+  prediction?: unknown,
+  /** Not used. */
+  priority?: unknown,
+  /** Not used. */
+  prompt_cache_isolation_key?: unknown,
+  /** Not used. */
+  prompt_cache_key?: unknown,
+  /** Not used. */
+  prompt_cache_max_len?: unknown,
+  /** Not used. */
+  prompt_cache_retention?: unknown,
+  /** Not used. */
+  request_id?: unknown,
+  /** Not used. */
+  safety_identifier?: unknown,
+  /** Not used. */
+  service_tier?: unknown,
+  /** Not used. */
+  spaces_between_special_tokens?: unknown,
+  /** Not used. */
+  speculation?: unknown,
+  /** Not used. */
+  store?: unknown,
+  /** Not used. */
+  timings_per_token?: unknown,
+  /** The same as `max_tokens`; if several of its names are given, they must be equal. */
+  max_completion_tokens?: number | null,
+  /** The same as `max_tokens`; -1: until the context is full. */
+  n_predict?: number | null,
+  /** Strings that end the completion. */
+  stop?: string | string[] | null,
+  /** Token ids that end the completion. */
+  stop_token_ids?: number[] | null,
+  /** Before the completion has this many tokens, end of text and stop ids are forbidden and stop strings do not count. */
+  min_tokens?: number | null,
+  /** Whether the completion includes the stop string that ended it. */
+  include_stop_str_in_output?: boolean | null,
+  /** Whether special tokens are left out of the text. */
+  skip_special_tokens?: boolean | null,
+  /** Continue after an end-of-text token. */
+  ignore_eos?: boolean | null,
+  /** What happens when the prompt and `max_tokens` exceed the context. */
+  context_length_exceeded_behavior?: "truncate" | "error" | null,
+  /** Drop the start of a prompt that is too long. */
+  truncate_sequence?: boolean | null,
+  /** The only tokens that may be generated; end of text only if it is listed. */
+  allowed_token_ids?: number[] | null,
+  /** Strings that are not generated, as the tokenizer writes them. */
+  bad_words?: string[] | null,
+  /** Send the answer in chunks as server-sent events. */
+  stream?: boolean | null,
+  /** What a stream reports besides the text: members `include_usage`, `continuous_usage_stats` and `include_obfuscation` (bool; the last has no effect). */
+  stream_options?: StreamOptions | null,
+  /** Keep the most likely tokens whose probabilities add up to this; 0 keeps only the most likely one. */
+  top_p?: number | null,
+  /** Keep the tokens whose surprise is closest to the expected one, up to this probability mass; 1 is off. */
+  typical_p?: number | null,
+  /** Keep this many of the most likely tokens; -1 and 0 are off. */
+  top_k?: number | null,
+  /** Keep tokens at least this fraction as likely as the most likely one. */
+  min_p?: number | null,
+  /** The same seed gives the same output; -1 is an ordinary one. A `bigint` keeps what a `number` cannot hold. */
+  seed?: number | bigint | null,
+  /** Subtracted from a token's logit per earlier occurrence in the completion. */
+  frequency_penalty?: number | null,
+  /** Subtracted once from the logit of every token of the completion. */
+  presence_penalty?: number | null,
+  /** Makes tokens of prompt and completion less likely if above 1. */
+  repetition_penalty?: number | null,
+  /** The same as `repetition_penalty`. */
+  repeat_penalty?: number | null,
+  /** Token ids or strings, and what is added to their logits; or pairs of an id or a string and a number or false, which forbids the token. */
+  logit_bias?: Record<string, number> | [number | string, number | false][] | null,
+  /** Mirostat 2.0: the surprise to aim at; replaces `top_k`, `typical_p`, `top_p` and `min_p`. */
+  mirostat_target?: number | null,
+  /** Mirostat's learning rate; no effect without a target. */
+  mirostat_lr?: number | null,
+  /** DRY: above 0 penalizes tokens that continue a repetition. */
+  dry_multiplier?: number | null,
+  /** DRY: growth of the penalty per repeated token. */
+  dry_base?: number | null,
+  /** DRY: repetitions shorter than this are not penalized. */
+  dry_allowed_length?: number | null,
+  /** DRY: strings that no repetition extends across. */
+  dry_sequence_breakers?: string[] | null,
+  /** What the whole completion must match; a string is GBNF. */
+  grammar?: Grammar | null,
+  /** A JSON schema that the completion must match. */
+  json_schema?: JsonSchema | null,
+  /** What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and `grammar`. */
+  structured_outputs?: StructuredOutputs | null,
+  /** A JSON schema, or its text. */
+  guided_json?: Record<string, unknown> | boolean | string | null,
+  /** A regular expression. */
+  guided_regex?: string | null,
+  /** Strings of which the completion is one. */
+  guided_choice?: string[] | null,
+  /** A grammar in GBNF or Lark. */
+  guided_grammar?: string | null,
+  /** A regular expression of the white space in the JSON of `guided_json`. */
+  guided_whitespace_pattern?: string | null,
+  /** Not used. */
+  guided_decoding_backend?: string | null,
+  /** Most tokens of the answer, thinking included. Counting tokens needs no limit. */
+  max_tokens: number,
+  /** Strings that end the answer; it does not include them. */
+  stop_sequences?: string[] | null,
+  /** Below 1e-5 the most likely token is taken. */
+  temperature?: number | null,
+  /** Functions that the model may call. Tools that Anthropic defines are refused. */
+  tools?: MessageTool[] | null,
+  /** Whether the model may or must call a tool, and which; `disable_parallel_tool_use` is a member of it. */
+  tool_choice?: MessageToolChoice | null,
+  /** Whether the model thinks before it answers, if its chat template knows the variable `enable_thinking`; `adaptive` and `between_tools` are what the template does by itself. `budget_tokens` is not used. */
+  thinking?: MessageThinking | null,
+  /** `format` is what the text must be; `effort` is for chat templates that know the word. */
+  output_config?: MessageOutputConfig | null,
+  /** An older name of `output_config.format`. */
+  output_format?: MessageFormat | null,
+  /** Not used: prompts are cached without it. */
+  cache_control?: unknown,
+  /** Not used. */
+  diagnostics?: unknown,
+  /** Not used. */
+  inference_geo?: unknown,
+  /** Not used. */
+  speed?: unknown,
+  /** Not used. */
+  user_profile_id?: unknown,
+  /** Not used. */
+  workspace_id?: unknown, };
+
+/** The JSON schema that the text must satisfy. */
+export type MessageFormat = { type: "json_schema", schema: JsonSchema, };
+
+/** Where an image is. */
+export type MessageImageSource = { "type": "base64", media_type: string, data: string, } | { "type": "url", url: string, };
+
+/** A message of the assistant. */
+export type MessageObject = { id: string, type: "message", role: "assistant",
+  /** The model's id. */
+  model: string, content: Array<MessageBlock>, usage: MessageUsage, stop_reason: MessageStopReason | null,
+  /** The stop sequence that ended it, if one did. */
+  stop_sequence: string | null, };
+
+/** What the answer is like. */
+export type MessageOutputConfig = { format?: MessageFormat | null,
+  /** If the chat template knows the word. */
+  effort?: "low" | "medium" | "high" | "xhigh" | "max" | null, };
+
+export type MessageOutputTokens = {
+  /** Up to the last token of thinking. */
+  thinking_tokens: number, };
+
+export type MessageStopReason = "end_turn" | "max_tokens" | "stop_sequence" | "tool_use";
+
+/** An event of a streamed message. */
+export type MessageStreamEvent = { "type": "message_start", message: MessageObject, } | { "type": "content_block_start", index: number, content_block: MessageBlock, } | { "type": "content_block_delta", index: number, delta: MessageBlockDelta, } | { "type": "content_block_stop", index: number, } | { "type": "message_delta", delta: MessageEnd, usage: MessageUsage, } | { "type": "message_stop" };
+
+/** A block of text. */
+export type MessageTextBlock = { type: "text", text: string, };
+
+/** Whether the model thinks before it answers. */
+export type MessageThinking = { "type": "enabled",
+  /** Not used. */
+  budget_tokens?: number | null, } | { "type": "disabled" } | { "type": "adaptive" } | { "type": "between_tools" };
+
+/** The number of tokens of a prompt. */
+export type MessageTokenCount = { input_tokens: number, };
+
+/** A function that the model may call. */
+export type MessageTool = { type?: "custom" | null, name: string, description?: string | null,
+  /** A JSON schema of an object. The arguments satisfy it. */
+  input_schema: Record<string, unknown>, strict?: boolean | null, };
+
+/** Whether the model may or must call a tool, and which. */
+export type MessageToolChoice = { "type": "auto", disable_parallel_tool_use?: boolean | null, } | { "type": "any", disable_parallel_tool_use?: boolean | null, } | { "type": "tool", name: string, disable_parallel_tool_use?: boolean | null, } | { "type": "none" };
+
+/** A turn of a conversation. */
+export type MessageTurn = { role: "user" | "assistant" | "system", content: string | MessageTurnBlock[], };
+
+/** A block of a turn. The blocks of an answer are such blocks, too. */
+export type MessageTurnBlock = { "type": "text", text: string, } | { "type": "image", source: MessageImageSource, } | { "type": "tool_use", id: string, name: string, input: unknown, } | { "type": "tool_result", tool_use_id: string,
+  /** A string, or blocks of text and images. */
+  content?: string | MessageTurnBlock[] | null, is_error?: boolean | null, } | { "type": "thinking", thinking: string, signature?: string | null, } | { "type": "redacted_thinking", data: string, };
+
+/** Token counts of a message. */
+export type MessageUsage = {
+  /** Of the prompt, without those that were cached. */
+  input_tokens: number,
+  /** Always 0. */
+  cache_creation_input_tokens: number,
+  /** Found in the KV cache. */
+  cache_read_input_tokens: number,
+  /** Thinking included. */
+  output_tokens: number, output_tokens_details: MessageOutputTokens, };
+
 /** The word `"messages"`: routes that answer with messages of the assistant. */
 export type MessageWord = "messages";
 
@@ -1657,6 +1905,8 @@ export const ROUTES: readonly EndpointRoute[] = [
   {"path":"chat/completions","method":"POST","capability":"completions","upstream":"any"},
   {"path":"responses","method":"POST","capability":"completions","upstream":"any"},
   {"path":"responses/input_tokens","method":"POST","capability":"completions","upstream":"never"},
+  {"path":"messages","method":"POST","capability":"completions","upstream":"any"},
+  {"path":"messages/count_tokens","method":"POST","capability":"completions","upstream":"never"},
   {"path":"embeddings","method":"POST","capability":"embeddings","upstream":"chosen"},
   {"path":"tokenize","method":"POST","capability":"completions","upstream":"never"},
   {"path":"detokenize","method":"POST","capability":"completions","upstream":"never"},
