@@ -46,6 +46,9 @@ wire_types! {
         name: Option<String>,
         /// Calls that the assistant made.
         tool_calls: Option<Vec<ChatMessageCall>>,
+        /// The older form of a call that the assistant made.
+        #[ts(optional, type = "{ name: string, arguments: string } | null")]
+        function_call: Option<()>,
         /// The call that a tool answers.
         tool_call_id: Option<String>,
         /// What the assistant thought; also called `reasoning`.
@@ -119,9 +122,10 @@ pub(in crate::api) fn read(
     }
     let messages = given.iter().enumerate();
     let mut images = ImageUrls::new(switches);
-    let messages = messages
+    let mut messages = messages
         .map(|(index, given)| message(index, given, &mut images))
         .collect::<Result<Vec<_>>>()?;
+    number_older_calls(given, &mut messages);
     let is_usable = |tool: &&Value| {
         let name = tool["function"]["name"].as_str().unwrap_or_default();
         usable_tools.contains(&name)
@@ -158,6 +162,25 @@ pub(in crate::api) fn read(
         images: images.finish(MESSAGES),
         now,
     })
+}
+
+/// Gives calls and results of the older form, which have no ids, those that templates know.
+fn number_older_calls(given: &[Value], messages: &mut [Value]) {
+    // As long as the ids that some templates demand.
+    let mut id = String::new();
+    for (index, (given, message)) in given.iter().zip(messages).enumerate() {
+        if given["function_call"].is_object()
+            && let Some(calls) = message.get_mut("tool_calls").and_then(Value::as_array_mut)
+        {
+            id = format!("call{index:05}");
+            if let Some(call) = calls.last_mut() {
+                call["id"] = id.clone().into();
+            }
+        }
+        if given["role"] == "function" && given["tool_call_id"].is_null() && !id.is_empty() {
+            message["tool_call_id"] = id.clone().into();
+        }
+    }
 }
 
 /// Whether a message, as it is given, may be the beginning of the one that the model writes: of the assistant, with a text and

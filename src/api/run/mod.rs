@@ -52,7 +52,7 @@ use stop_ids::StopIds;
 
 pub(super) use candidate_text::{Finish, Piece, RawOutput, StopReason};
 pub(super) use logprobs::{Entry, TopEntry};
-pub(super) use prompt::{ids_of, text_of};
+pub(super) use prompt::{check_words, ids_of, text_of};
 pub(super) use prompt_listing::{PromptListing, RankedToken};
 
 /// An admitted request; dropping it cancels the generation.
