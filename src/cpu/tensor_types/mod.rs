@@ -23,6 +23,8 @@ mod kernel_order;
 pub(crate) mod mxfp4;
 mod panels;
 mod planes;
+pub(crate) mod q1_0;
+pub(crate) mod q2_0;
 pub(crate) mod q2_k;
 pub(crate) mod q3_k;
 pub(crate) mod q4_0;
@@ -35,6 +37,8 @@ pub(crate) mod q6_k;
 pub(crate) mod q8_0;
 mod quantized;
 mod tensor_type;
+pub(crate) mod tq1_0;
+pub(crate) mod tq2_0;
 
 pub use declaration::ScaleWord;
 pub(crate) use floats::Floats;
@@ -58,6 +62,7 @@ macro_rules! for_each_type {
                 Q8_0 q8_0, Q4_0 q4_0, Q4_1 q4_1, Q5_0 q5_0, Q5_1 q5_1,
                 Q2_K q2_k, Q3_K q3_k, Q4_K q4_k, Q5_K q5_k, Q6_K q6_k,
                 IQ4_NL iq4_nl, IQ4_XS iq4_xs, MXFP4 mxfp4,
+                Q1_0 q1_0, Q2_0 q2_0, TQ1_0 tq1_0, TQ2_0 tq2_0,
             }
         }
     };
@@ -85,13 +90,10 @@ const UNSUPPORTED: &[(u32, &str)] = &[
     (31, "Q4_0_4_4"),
     (32, "Q4_0_4_8"),
     (33, "Q4_0_8_8"),
-    (34, "TQ1_0"),
-    (35, "TQ2_0"),
     (36, "IQ4_NL_4_4"),
     (37, "IQ4_NL_4_8"),
     (38, "IQ4_NL_8_8"),
     (40, "NVFP4"),
-    (41, "Q1_0"),
 ];
 
 macro_rules! declare {

@@ -45,8 +45,8 @@ fn word(ty: TensorType, i: usize) -> u32 {
 /// bits multiplies them, exponents of 1/8.
 fn scale(ty: TensorType, i: usize) -> u32 {
     let bits = (i as u32 + 1).wrapping_mul(0x9e37_79b9);
-    let half = match ty.row_multiple() {
-        256 => 0x1400,
+    let half = match ty.scale_bytes() {
+        (3.., 8) => 0x1400,
         _ => 0x2400,
     };
     match ty.scale_word(i) {
