@@ -27,6 +27,7 @@ mod picture_folders;
 mod pictures;
 mod prefixes;
 mod quantized;
+mod recurrent;
 mod references;
 mod sampling;
 mod scores;

@@ -12,6 +12,9 @@ mod gemma3;
 mod gemma_embedding;
 mod gpt2;
 mod granite;
+mod granitehybrid;
+mod lfm2;
+mod lfm2moe;
 mod llama;
 mod nomic_bert;
 mod olmo2;
@@ -20,6 +23,8 @@ mod phi3;
 mod qwen2;
 mod qwen2vl;
 mod qwen3;
+mod qwen35;
+mod qwen35moe;
 mod qwen3moe;
 mod qwen3vl;
 mod smollm3;
@@ -54,6 +59,11 @@ const ARCHITECTURES: &[&Architecture] = &[
     &gpt2::ARCHITECTURE,
     &starcoder2::ARCHITECTURE,
     &granite::ARCHITECTURE,
+    &granitehybrid::ARCHITECTURE,
+    &lfm2::ARCHITECTURE,
+    &lfm2moe::ARCHITECTURE,
+    &qwen35::ARCHITECTURE,
+    &qwen35moe::ARCHITECTURE,
     &bert::ARCHITECTURE,
     &nomic_bert::ARCHITECTURE,
     &gemma_embedding::ARCHITECTURE,
