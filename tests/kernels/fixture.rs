@@ -129,6 +129,7 @@ pub fn segment(position: usize, tokens: usize, pages: &[u32]) -> Segment<'_> {
         position,
         tokens,
         pages,
+        state: 0,
         is_seen_whole: false,
         rotary: Default::default(),
     }

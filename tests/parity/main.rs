@@ -28,6 +28,7 @@ mod kv_formats;
 mod long_context;
 mod prefixes;
 mod quantized;
+mod recurrent;
 mod references;
 mod references_2026;
 mod sampling;

@@ -6,7 +6,7 @@ export type AlwaysIncludeUsage = boolean | UsagePlace;
 
 /** A buffer on the GPU. */
 export type BufferReport = {
-  /** A tensor's name, or `KV cache of a layer`. */
+  /** A tensor's name, `KV cache of a layer` or `states of a layer`. */
   name: string,
   /** Its size. */
   bytes: number, };
@@ -702,6 +702,8 @@ export type Hyperparameters = {
   contextTokens: number,
   /** Layers. */
   layers: number,
+  /** Layers with a recurrence in place of attention. */
+  recurrentLayers: number,
   /** Width of the residual stream. */
   dim: number,
   /** Width of the feed-forward layers; of one expert, where there are experts. */
@@ -955,6 +957,8 @@ export type MemoryReport = {
   weightBytes: number,
   /** KV cache of all layers. */
   kvBytes: number,
+  /** States of sequences in recurrent layers. */
+  stateBytes: number,
   /** Other memory of steps and samplers, approximately. */
   scratchBytes: number,
   /** The sum. */
