@@ -1,12 +1,14 @@
-//! The size of a model's KV cache, validated before anything is loaded. The engine assigns its pages.
+//! The size of a model's KV cache and of its recurrent states, validated before anything is loaded. The engine assigns
+//! pages and slots.
 
 use burn::tensor::Device;
 
-use super::{config::ModelConfig, load_options::LoadOptions};
+use super::{config::ModelConfig, layers::mixer::LayerMemory, load_options::LoadOptions};
 use crate::{
     Error, Result,
     ops::{
         kv_memory::{KvFormat, KvMemory},
+        state_memory::StateMemory,
         step::PAGE_TOKENS,
     },
 };
@@ -19,7 +21,12 @@ pub(super) const ENCODER_BATCH_TOKENS: usize = 512;
 /// Most texts in a step of an encoder.
 pub(super) const ENCODER_BATCH_TEXTS: usize = 32;
 
-/// The KV cache to reserve.
+/// Slots for states, as far as they take no more than this many bytes.
+const STATE_BYTES: u64 = 256 << 20;
+/// Slots for states, whatever they take, and at most.
+const STATE_SLOTS: std::ops::RangeInclusive<u64> = 4..=64;
+
+/// The KV cache and the states to reserve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KvReservation {
     /// Longest sequence, in tokens.
@@ -28,8 +35,21 @@ pub(super) struct KvReservation {
     pub(super) pages: usize,
     /// Format of K and V.
     pub(super) format: KvFormat,
-    /// Elements of the K or V of one token, in each layer that has its own.
-    pub(super) kv_dims: Vec<usize>,
+    /// Of each layer with memory of its own: the elements of the K or V of one token, or `None` for a state.
+    pub(super) layers: Vec<Option<usize>>,
+    /// The states of recurrent layers.
+    pub(super) states: StateReservation,
+}
+
+/// The states of recurrent layers to reserve; all numbers are 0 if there are no such layers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct StateReservation {
+    /// Recurrent layers.
+    pub(super) layers: usize,
+    /// States of sequences and snapshots.
+    pub(super) slots: usize,
+    /// Words of a state in one layer.
+    pub(super) words: usize,
 }
 
 impl KvReservation {
@@ -47,12 +67,32 @@ impl KvReservation {
         if !config.is_causal {
             return KvReservation::of_encoder(options, config, max_bytes);
         }
-        let heads = config.kv_layers().map(|layer| {
+        let owners = || {
+            config
+                .kv_layers()
+                .map(|layer| (layer, config.layers[layer]))
+        };
+        let with_keys = owners().filter(|(_, layer)| !layer.is_recurrent);
+        let heads = with_keys.map(|(layer, _)| {
             let sizes = config.sizes(layer);
             [sizes.kv_heads, sizes.head_dim]
         });
         let heads: Vec<[usize; 2]> = heads.collect();
-        KvReservation::of_sizes(options, config.context_tokens, &heads, max_bytes)
+        let reservation =
+            KvReservation::of_sizes(options, config.context_tokens, &heads, max_bytes)?;
+        let recurrent = owners().filter(|(_, layer)| layer.is_recurrent).count();
+        let Some(recurrence) = config.recurrence.filter(|_| recurrent > 0) else {
+            return Ok(reservation);
+        };
+        let words = StateMemory::slot_words_of(recurrence.state_len(config.dim));
+        let sequences = (reservation.pages * PAGE_TOKENS) / reservation.context_tokens;
+        let states = StateReservation::new(recurrent, words, sequences, max_bytes)?;
+        let layers = owners().map(|(at, layer)| (!layer.is_recurrent).then(|| config.kv_dim(at)));
+        Ok(KvReservation {
+            states,
+            layers: layers.collect(),
+            ..reservation
+        })
     }
 
     /// K and V of one layer at a time, exact, for a step of an encoder: its longest text, or several short ones,
@@ -69,7 +109,8 @@ impl KvReservation {
             context_tokens,
             pages: pages.max(context_tokens.div_ceil(PAGE_TOKENS)),
             format: KvFormat::F32,
-            kv_dims: vec![config.kv_dim(0)],
+            layers: vec![Some(config.kv_dim(0))],
+            states: StateReservation::default(),
         };
         let bytes = reservation.layer_bytes();
         if bytes > max_bytes {
@@ -108,10 +149,11 @@ impl KvReservation {
             context_tokens,
             pages,
             format,
-            kv_dims: heads
+            layers: heads
                 .iter()
-                .map(|[heads, head_dim]| heads * head_dim)
+                .map(|[heads, head_dim]| Some(heads * head_dim))
                 .collect(),
+            states: StateReservation::default(),
         };
         let bytes = reservation.layer_bytes();
         if bytes > max_bytes {
@@ -136,39 +178,43 @@ impl KvReservation {
         Ok(reservation)
     }
 
-    /// The caches of all layers that have their own.
-    pub(super) fn memories(&self, device: &Device) -> Vec<KvMemory> {
-        let memory = |kv_dim: &usize| {
-            KvMemory::new(self.pages, *kv_dim, self.format, device)
-                .with_context(self.context_tokens)
-        };
-        self.kv_dims.iter().map(memory).collect()
+    /// The memory of all layers that have their own.
+    pub(super) fn memories(&self, device: &Device) -> Vec<LayerMemory> {
+        let memory = |kv_dim: &Option<usize>| self.layer_memory(*kv_dim, device);
+        self.layers.iter().map(memory).collect()
     }
 
-    /// As [`Self::memories`], for dry runs: nothing runs, so layers of the same size share one.
-    pub(super) fn outlines(&self, device: &Device) -> Vec<KvMemory> {
-        let mut of_sizes = std::collections::BTreeMap::new();
-        let memory = |kv_dim: &usize| {
-            let new = || {
-                KvMemory::new(self.pages, *kv_dim, self.format, device)
-                    .with_context(self.context_tokens)
-            };
-            of_sizes.entry(*kv_dim).or_insert_with(new).clone()
+    /// As [`Self::memories`], for dry runs: nothing runs, so layers of a kind share one.
+    pub(super) fn outlines(&self, device: &Device) -> Vec<LayerMemory> {
+        let mut of_kinds = std::collections::BTreeMap::new();
+        let memory = |kv_dim: &Option<usize>| {
+            let kind = of_kinds.entry(*kv_dim);
+            kind.or_insert_with(|| self.layer_memory(*kv_dim, device))
+                .clone()
         };
-        self.kv_dims.iter().map(memory).collect()
+        self.layers.iter().map(memory).collect()
     }
 
-    /// Bytes of the largest layer, which is one buffer.
+    fn layer_memory(&self, kv_dim: Option<usize>, device: &Device) -> LayerMemory {
+        let StateReservation { slots, words, .. } = self.states;
+        match kv_dim {
+            None => LayerMemory::States(StateMemory::new(slots, words, device)),
+            Some(kv_dim) => LayerMemory::Kv(
+                KvMemory::new(self.pages, kv_dim, self.format, device)
+                    .with_context(self.context_tokens),
+            ),
+        }
+    }
+
+    /// Bytes of the KV cache of the largest layer, which is one buffer.
     pub(super) fn layer_bytes(&self) -> u64 {
         self.bytes_of(self.largest_kv_dim())
     }
 
-    /// Bytes of all layers.
+    /// Bytes of the KV cache of all layers.
     pub(super) fn bytes(&self) -> u64 {
-        self.kv_dims
-            .iter()
-            .map(|kv_dim| self.bytes_of(*kv_dim))
-            .sum()
+        let kv_dims = self.layers.iter().flatten();
+        kv_dims.map(|kv_dim| self.bytes_of(*kv_dim)).sum()
     }
 
     fn bytes_of(&self, kv_dim: usize) -> u64 {
@@ -176,14 +222,50 @@ impl KvReservation {
     }
 
     fn largest_kv_dim(&self) -> usize {
-        self.kv_dims.iter().copied().max().unwrap_or(0)
+        self.layers.iter().flatten().copied().max().unwrap_or(0)
+    }
+}
+
+impl StateReservation {
+    /// States of `words` words in each of `layers` layers: one for each of `sequences` and for a snapshot, and more as
+    /// long as they take little memory.
+    fn new(layers: usize, words: usize, sequences: usize, max_bytes: u64) -> Result<Self> {
+        let slot_bytes = 4 * words as u64;
+        let least = (sequences as u64 + 1).max(*STATE_SLOTS.start());
+        let most = least.max(*STATE_SLOTS.end());
+        let cheap = STATE_BYTES / (slot_bytes * layers as u64);
+        let slots = cheap.clamp(least, most).min(max_bytes / slot_bytes);
+        if slots < 2 {
+            return Err(Error::OutOfMemory(format!(
+                "two recurrent states of a layer take {} bytes, and this device's kernels see at most {max_bytes}",
+                2 * slot_bytes
+            )));
+        }
+        Ok(Self {
+            layers,
+            slots: slots as usize,
+            words,
+        })
+    }
+
+    /// Bytes of one layer, which is one buffer.
+    pub(super) fn layer_bytes(self) -> u64 {
+        4 * self.slots as u64 * self.words as u64
+    }
+
+    /// Bytes of all layers.
+    pub(super) fn bytes(self) -> u64 {
+        self.layer_bytes() * self.layers as u64
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{model::architectures, weights::Metadata};
+    use crate::{
+        model::architectures,
+        weights::{Metadata, MetadataArray, MetadataValue},
+    };
 
     fn reserve(options: LoadOptions, model_tokens: usize, max_bytes: u64) -> Result<KvReservation> {
         KvReservation::of_sizes(options, model_tokens, &[[2, 32]; 3], max_bytes)
@@ -209,6 +291,56 @@ mod tests {
             let page_bytes = 2 * 64 * 64 * 2;
             assert_eq!(reserved.bytes(), 3 * pages as u64 * page_bytes);
         }
+    }
+
+    /// 2 x 64 numbers of each of two layers, and K and V of 2 x 16 f16 of the third.
+    #[test]
+    fn recurrent_layers_have_states_in_place_of_keys() {
+        let mut metadata = Metadata::new();
+        metadata.insert("general.architecture", "lfm2");
+        for (key, value) in [
+            ("block_count", 3),
+            ("context_length", 512),
+            ("embedding_length", 64),
+            ("feed_forward_length", 128),
+            ("attention.head_count", 4),
+            ("shortconv.l_cache", 3),
+        ] {
+            metadata.insert(format!("lfm2.{key}"), value as u32);
+        }
+        metadata.insert("lfm2.attention.layer_norm_rms_epsilon", 1e-6f32);
+        let heads = MetadataValue::Array(MetadataArray::I32(vec![0, 2, 0]));
+        metadata.insert("lfm2.attention.head_count_kv", heads);
+        let config = architectures::configure(&metadata, Some(3)).unwrap();
+        let options = LoadOptions {
+            context_tokens: Some(PAGE_TOKENS),
+            kv_pool_tokens: Some(PAGE_TOKENS),
+            ..LoadOptions::default()
+        };
+        let reservation = KvReservation::new(options, &config, u64::MAX).unwrap();
+        assert_eq!(reservation.bytes(), PAGE_TOKENS as u64 * 2 * 32 * 2);
+        let states = reservation.states;
+        assert_eq!((states.layers, states.words), (2, 128));
+        assert_eq!(states.bytes(), 2 * 4 * 128 * states.slots as u64);
+    }
+
+    #[test]
+    fn small_states_have_many_slots_and_large_ones_a_few() {
+        for (words, sequences, max_bytes, slots) in [
+            (1 << 10, 1, u64::MAX, 64),
+            (1 << 10, 100, u64::MAX, 101),
+            // A MiB in each of 18 layers.
+            (1 << 18, 1, u64::MAX, 14),
+            (1 << 18, 20, u64::MAX, 21),
+            (1 << 18, 1, 5 << 20, 5),
+            (1 << 22, 1, u64::MAX, 4),
+        ] {
+            let states = StateReservation::new(18, words, sequences, max_bytes).unwrap();
+            assert_eq!(states.slots, slots, "{words} words, {sequences} sequences");
+            assert_eq!(states.bytes(), 18 * 4 * (slots * words) as u64);
+        }
+        let error = StateReservation::new(18, 1 << 18, 1, (2 << 20) - 1).unwrap_err();
+        assert!(error.to_string().contains("2097152 bytes"), "{error}");
     }
 
     #[test]

@@ -48,13 +48,20 @@ fn routes_equal_their_twin_and_the_formula() {
                 experts,
                 used,
                 renormalize,
+                is_sigmoid: false,
+                scale: 1.0,
             };
             let scales = noise.floats(experts);
             let run = |device: &Device| {
                 let routes = {
                     let scales = tensor(&scales, [experts], device);
                     let scales = renormalize.then_some(scales);
-                    route_experts(tensor(&logits, [tokens, experts], device), scales, shape)
+                    route_experts(
+                        tensor(&logits, [tokens, experts], device),
+                        None,
+                        scales,
+                        shape,
+                    )
                 };
                 (words(routes.experts), values(routes.shares))
             };
@@ -117,8 +124,15 @@ fn routes_of_invalid_logits_are_still_experts() {
                 experts: EXPERTS,
                 used: USED,
                 renormalize,
+                is_sigmoid: false,
+                scale: 1.0,
             };
-            let routes = route_experts(tensor(&logits, [rows.len(), EXPERTS], device), None, shape);
+            let routes = route_experts(
+                tensor(&logits, [rows.len(), EXPERTS], device),
+                None,
+                None,
+                shape,
+            );
             let wanted = rows.map(|(_, wanted)| wanted).concat();
             assert_eq!(words(routes.experts), wanted, "{device:?}");
         }
@@ -317,6 +331,9 @@ fn layers(
         router_norm: None,
         shares_scale: None,
         ffn_gate_inp_bias: None,
+        bias: None,
+        is_sigmoid: false,
+        scale: 1.0,
         ffn_gate_exps: experts.gate[i].clone(),
         ffn_up_exps: experts.up[i].clone(),
         ffn_down_exps: experts.down[i].clone(),
@@ -373,6 +390,8 @@ fn formula(layer: &ExpertFeedForward, x: &[f32]) -> Vec<f32> {
         experts: EXPERTS,
         used: layer.used,
         renormalize: layer.renormalize,
+        is_sigmoid: false,
+        scale: 1.0,
     };
     let mut out = Vec::new();
     for x in x.chunks_exact(dim) {

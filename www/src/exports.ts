@@ -22,6 +22,9 @@ export type {
   ResponseFormat,
   ResponseInputItem,
   ResponseItem,
+  MessageObject,
+  MessageStreamEvent,
+  MessageTokenCount,
   ResponseObject,
   TokenList,
   TokenPieceList,
@@ -69,6 +72,13 @@ export type {
   ModelWithId,
 } from "./options/model.js";
 export type { FetchOptions } from "./options/fetch.js";
+export type {
+  MessageCountRequest,
+  MessageImageBlock,
+  MessageRequest,
+  MessageRequestTurn,
+  MessageStream,
+} from "./api/messages.js";
 export type { ResponseRequest, ResponseStream } from "./api/responses.js";
 export type { DetokenizeRequest, TemplateRequest, TokenizeRequest } from "./api/tokens.js";
 export { type ServeOptions, type Serving, serveFromPage } from "./serving/serve_from_page.js";

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::conversation::Conversation;
-use super::declare::{Field, Or, fields, wire_types};
+use super::declare::{Field, fields, wire_types};
 use super::given::{Given, arguments, call};
 use super::images::ImageUrls;
 use super::kinds::{Flag, Shape, Text, flag, shape, text};
@@ -23,7 +23,7 @@ fields! {
         /// Further variables of the chat template.
         chat_template_kwargs: Field<Shape> = shape("object", "Record<string, unknown>").of("vLLM"),
         /// Whether the model may call several tools in one answer.
-        parallel_tool_calls: Or<Flag> = flag().or(true),
+        parallel_tool_calls: Field<Flag> = flag().default_is("true; false if the model's `tools` are `generic`"),
     }
 }
 
@@ -184,10 +184,10 @@ struct Messages {
 
 /// A message of the assistant in the making: templates expect reasoning, content and calls in one message.
 #[derive(Default)]
-struct Turn {
-    reasoning: Option<String>,
-    content: Option<String>,
-    calls: Vec<Value>,
+pub(super) struct Turn {
+    pub reasoning: Option<String>,
+    pub content: Option<String>,
+    pub calls: Vec<Value>,
 }
 
 impl Messages {
@@ -321,7 +321,7 @@ impl Turn {
         self.content.is_some() || !self.calls.is_empty()
     }
 
-    fn message(self) -> Value {
+    pub(super) fn message(self) -> Value {
         let mut message = Map::new();
         message.insert("role".into(), "assistant".into());
         // Templates differ in whether they expect the member: some append to it.

@@ -71,6 +71,21 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// The largest entry of a size per layer, of which some may be 0, or a size of all layers.
+    pub fn largest_or(&self, key: &str, default: usize) -> Result<usize> {
+        let name = self.name(key);
+        match self.metadata.get(&name) {
+            Some(MetadataValue::Array(_)) => {
+                let sizes = self.metadata.sizes(&name)?.unwrap_or_default();
+                match sizes.into_iter().max() {
+                    Some(size) if (1..=1 << 24).contains(&size) => Ok(size),
+                    _ => Err(Error::InvalidModelFile(format!("{name} has no size"))),
+                }
+            }
+            _ => self.size_or(key, default),
+        }
+    }
+
     /// An optional positive number.
     pub fn positive(&self, key: &str) -> Result<Option<f32>> {
         let name = self.name(key);
@@ -104,14 +119,14 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Optional sizes, one per layer; a single one is that of all.
+    /// Optional sizes, one per layer, which may be 0; a single one is that of all.
     pub fn layer_sizes(&self, key: &str, layers: usize) -> Result<Option<Vec<usize>>> {
         let name = self.name(key);
         if !matches!(self.metadata.get(&name), Some(MetadataValue::Array(_))) {
             return Ok(self.size_if(key)?.map(|size| vec![size; layers]));
         }
         let sizes = self.metadata.sizes(&name)?.unwrap_or_default();
-        let is_valid = |size: &usize| (1..=1 << 24).contains(size);
+        let is_valid = |size: &usize| *size <= 1 << 24;
         match sizes.len() == layers && sizes.iter().all(is_valid) {
             true => Ok(Some(sizes)),
             false => Err(Error::InvalidModelFile(format!(

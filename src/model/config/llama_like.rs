@@ -34,10 +34,16 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
     if layers > MAX_LAYERS {
         return Err(keys.unsupported(&format!("{layers} layers")));
     }
-    let of_layers = |key: &str| keys.layer_sizes(key, layers);
-    let kv_heads = of_layers("attention.head_count_kv")?.unwrap_or(vec![heads; layers]);
-    let ffn_dims = of_layers("feed_forward_length")?
-        .ok_or_else(|| missing(&keys.name("feed_forward_length")))?;
+    let kv_heads = keys.largest_or("attention.head_count_kv", heads)?;
+    // A layer without some has no attention.
+    let of_layers = keys.layer_sizes("attention.head_count_kv", layers)?;
+    let kv_heads: Vec<usize> = match of_layers {
+        Some(sizes) => sizes
+            .into_iter()
+            .map(|it| if it == 0 { kv_heads } else { it })
+            .collect(),
+        None => vec![kv_heads; layers],
+    };
     let most = |sizes: &[usize]| sizes.iter().copied().max().unwrap_or(1);
     let head_dim = keys.size_or("attention.key_length", dim / heads)?;
     let value_dim = keys.size_or("attention.value_length", head_dim)?;
@@ -47,6 +53,12 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
     let token_ids = match keys.metadata().strings("tokenizer.ggml.tokens")? {
         Some(tokens) => Some(tokens.len()),
         None => keys.metadata().usize(TOKEN_COUNT)?,
+    };
+    let ffn_dims = keys.layer_sizes("feed_forward_length", layers)?;
+    let ffn_dims = match (ffn_dims, keys.size_if("expert_feed_forward_length")?) {
+        (Some(ffn_dims), _) if !ffn_dims.contains(&0) => ffn_dims,
+        (None, Some(width)) => vec![width; layers],
+        _ => return Err(missing(&keys.name("feed_forward_length"))),
     };
     let is_even = |sizes: &[usize]| sizes.iter().all(|size| *size == sizes[0]);
     let is_even = is_even(&kv_heads) && is_even(&ffn_dims);
@@ -70,6 +82,8 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         token_ids: token_ids.unwrap_or(vocab),
         context_tokens: keys.size("context_length")?,
         layers: sizes.collect(),
+        recurrence: None,
+        ignored_blocks: 0,
         norm: NormKind::Rms,
         norm_eps: match keys.positive("attention.layer_norm_rms_epsilon")? {
             Some(eps) => eps,
@@ -79,6 +93,8 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         },
         norm_places: NormPlaces::BEFORE,
         ffn_norm: "ffn_norm",
+        output_norm_name: "output_norm",
+        has_output_gate: false,
         qk_norm: QkNorm::None,
         positions: Positions::Rotary(Rope::read(keys, head_dim)?),
         attention_scale: keys.positive("attention.scale")?,
@@ -88,6 +104,7 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         has_sinks: false,
         attention_soft_cap: None,
         feed_forward: FeedForwardKind::Gated(Activation::Silu),
+        leading_dense: None,
         has_gate_biases: false,
         embedding_scale: 1.0,
         residual_scale: 1.0,
@@ -121,9 +138,8 @@ pub fn check(config: &ModelConfig) -> Result<()> {
     let sizes = || (0..config.layers.len()).map(|layer| config.sizes(layer));
     let unsupported = [
         (
-            has_experts
-                && (config.norm_places != NormPlaces::BEFORE || config.residual_scale != 1.0),
-            "experts whose outputs are normalized or scaled",
+            has_experts && config.norm_places != NormPlaces::BEFORE,
+            "experts whose outputs are normalized",
         ),
         (
             config.norm_places.after && !config.norm.adds_residual(),
@@ -151,6 +167,14 @@ pub fn check(config: &ModelConfig) -> Result<()> {
         (
             !config.dim.is_multiple_of(4),
             "an embedding length that is no multiple of 4",
+        ),
+        (
+            config.recurrence.is_some() && config.norm_places != NormPlaces::BEFORE,
+            "norms of the outputs of recurrent layers",
+        ),
+        (
+            config.recurrence.is_some() && !config.is_causal,
+            "recurrent layers that are not causal",
         ),
         (
             !config.is_causal && config.embedding.is_none(),

@@ -7,10 +7,10 @@ use burn::{
 };
 
 use super::{
-    attention::Attention,
     feed_forward::FeedForward,
     layer_input::{LayerInput, LayerInputs},
     linear::{Linear, Norm},
+    mixer::{LayerMemory, Mixer},
 };
 use crate::ops::{
     Finish, InPlace, Variant,
@@ -19,7 +19,6 @@ use crate::ops::{
     add_row::add_row,
     embedding::embedding,
     embedding_or_row::embedding_or_row,
-    kv_memory::KvMemory,
     last_row::last_row,
     matrix::Matrix,
     step::Step,
@@ -28,15 +27,15 @@ use crate::ops::{
 /// One layer.
 #[derive(Module, Debug)]
 pub struct Block {
-    /// Attention, with its norms and residual.
-    pub attention: Attention,
+    /// Attention or a recurrence, with its norms and residual.
+    pub mixer: Mixer,
     /// Feed-forward, with its norms and residual.
     pub feed_forward: FeedForward,
     /// The layer's vector of each token.
     pub input: Option<LayerInput>,
-    /// Which of the KV caches it attends to.
+    /// Which memory of the layers that have their own it uses.
     #[module(skip)]
-    pub kv_index: usize,
+    pub memory_index: usize,
 }
 
 /// The whole model.
@@ -78,7 +77,7 @@ impl Decoder {
     /// Uses the kernels of `variant` from now on.
     pub fn set_variant(&mut self, variant: Variant) {
         for block in &mut self.blocks {
-            block.attention.set_variant(variant);
+            block.mixer.set_variant(variant);
             block.feed_forward.set_variant(variant);
             if let Some(input) = &mut block.input {
                 input.set_variant(variant);
@@ -99,7 +98,7 @@ impl Decoder {
         &self,
         ids: Tensor<1, Int>,
         given: Option<&InPlace>,
-        kv: &mut [KvMemory],
+        memory: &mut [LayerMemory],
         step: &Step,
     ) -> Tensor<2> {
         let mut x = match given {
@@ -120,8 +119,8 @@ impl Decoder {
         let inputs = self.layer_inputs.as_ref();
         let inputs = inputs.map(|inputs| inputs.forward(x.clone()));
         for (layer, block) in self.blocks.iter().enumerate() {
-            let kv = &mut kv[if self.is_whole { 0 } else { block.kv_index }];
-            x = block.attention.forward(x, kv, step);
+            let memory = &mut memory[if self.is_whole { 0 } else { block.memory_index }];
+            x = block.mixer.forward(x, memory, step);
             x = block.feed_forward.forward(x);
             if let (Some(input), Some(inputs)) = (&block.input, &inputs) {
                 x = input.forward(x, inputs.clone());

@@ -30,6 +30,8 @@ pub struct ExpertFeedForward {
     pub ffn_gate_inp: Matrix,
     /// Its biases, `[experts]`.
     pub ffn_gate_inp_bias: Option<Tensor<1>>,
+    /// `exp_probs_b`, `[experts]`: counts for the selection only.
+    pub bias: Option<Tensor<1>>,
     /// `ffn_gate_exps`, `[experts * ffn_dim, dim]`
     pub ffn_gate_exps: Matrix,
     /// `ffn_up_exps`, `[experts * ffn_dim, dim]`
@@ -51,6 +53,12 @@ pub struct ExpertFeedForward {
     /// Whether shares are a softmax over the chosen experts (Mixtral, Qwen3) or over all (OLMoE).
     #[module(skip)]
     pub renormalize: bool,
+    /// Whether shares are sigmoids instead of a softmax.
+    #[module(skip)]
+    pub is_sigmoid: bool,
+    /// Factor of the output.
+    #[module(skip)]
+    pub scale: f32,
     /// The kernels that the tuner chose for the device.
     #[module(skip)]
     pub variant: Variant,
@@ -162,8 +170,10 @@ impl ExpertFeedForward {
             experts: self.ffn_gate_inp.shape.rows,
             used: self.used,
             renormalize: self.renormalize,
+            is_sigmoid: self.is_sigmoid,
+            scale: self.scale,
         };
-        route_experts(logits, self.shares_scale.clone(), shape)
+        route_experts(logits, self.bias.clone(), self.shares_scale.clone(), shape)
     }
 
     fn ffn_dim(&self) -> usize {

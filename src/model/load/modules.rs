@@ -22,9 +22,12 @@ use crate::{
             attention::{Attention, Qkv},
             decoder::{Block, Decoder},
             experts::ExpertFeedForward,
-            feed_forward::{FeedForward, GatedFeedForward, MixedFeedForward, PlainFeedForward},
+            feed_forward::{
+                FeedForward, GatedFeedForward, MixedFeedForward, PlainFeedForward, SharedExperts,
+            },
             layer_input::{LayerInput, LayerInputs, MAX_ROWS},
             linear::{Join, Linear, Norm},
+            mixer::Mixer,
         },
     },
     ops::{
@@ -39,12 +42,12 @@ use crate::{
 
 /// Builds a decoder.
 pub(super) struct Loader<'a, S> {
-    tensors: TensorReader<'a, S>,
-    config: &'a ModelConfig,
+    pub(super) tensors: TensorReader<'a, S>,
+    pub(super) config: &'a ModelConfig,
     /// Longest sequence, in tokens.
     context_tokens: usize,
     /// Largest buffer that a kernel can bind.
-    max_binding_bytes: u64,
+    pub(super) max_binding_bytes: u64,
 }
 
 /// Rotary frequencies of the layers with the model's base and of those with a base of their own.
@@ -56,7 +59,7 @@ struct RopeTables {
 }
 
 /// The GGUF name of a part of a layer.
-fn name(layer: usize, part: &str) -> String {
+pub(super) fn name(layer: usize, part: &str) -> String {
     format!("blk.{layer}.{part}")
 }
 
@@ -93,7 +96,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             None => Some(self.matrix("position_embd").await?),
         };
         let blocks = self.blocks().await?;
-        let output_norm = config.has_output_norm.then_some("output_norm");
+        let output_norm = config.has_output_norm.then_some(config.output_norm_name);
         let output_norm = self.norm_named(output_norm).await?;
         let embedding_norm = config.has_embedding_norm.then_some("token_embd_norm");
         let embedding_norm = self.norm_named(embedding_norm).await?;
@@ -126,16 +129,16 @@ impl<'a, S: ByteSource> Loader<'a, S> {
     /// The layers.
     pub(super) async fn blocks(&mut self) -> Result<Vec<Block>> {
         let tables = self.rope_tables().await?;
-        let mut kv_indices = Vec::new();
+        let mut memory_indices = Vec::new();
         let mut blocks = Vec::with_capacity(self.config.layers.len());
         for layer in 0..self.config.layers.len() {
-            let kv_index = match self.config.layers[layer].kv_layer {
-                Some(earlier) => kv_indices[earlier],
+            let memory_index = match self.config.layers[layer].kv_layer {
+                Some(earlier) => memory_indices[earlier],
                 None => self.config.kv_layers().take_while(|it| *it < layer).count(),
             };
-            kv_indices.push(kv_index);
+            memory_indices.push(memory_index);
             blocks.push(Block {
-                kv_index,
+                memory_index,
                 ..self.block(layer, &tables).await?
             });
         }
@@ -150,10 +153,14 @@ impl<'a, S: ByteSource> Loader<'a, S> {
 
     async fn block(&mut self, layer: usize, tables: &RopeTables) -> Result<Block> {
         Ok(Block {
-            attention: self.attention(layer, tables).await?,
+            mixer: match self.config.layers[layer].is_recurrent {
+                // Boxed, so that the future of all other layers stays small.
+                true => Mixer::Recurrent(Box::pin(self.recurrent(layer)).await?),
+                false => Mixer::Attention(self.attention(layer, tables).await?),
+            },
             feed_forward: self.feed_forward(layer).await?,
             input: self.layer_input(layer).await?,
-            kv_index: layer,
+            memory_index: layer,
         })
     }
 
@@ -224,11 +231,16 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         let is_local = rope == LayerRope::Local;
         let rope = config.rope().filter(|_| rope != LayerRope::None);
         let attn_qkv = self.qkv(layer).await?;
+        let gate = match config.has_output_gate {
+            true => Some(self.query_rows(layer, true).await?),
+            false => None,
+        };
         let (at, stride) = attn_qkv.columns(config.q_dim(layer), config.kv_dim(layer));
         let usual_scale = (sizes.head_dim as f32).sqrt().recip();
         Ok(Attention {
             attn_norm: self.norm_before(&name(layer, "attn_norm")).await?,
             attn_qkv,
+            gate,
             attn_output: self.linear(&name(layer, "attn_output")).await?,
             join: self
                 .join(layer, "post_attention_norm", "attn_output_norm")
@@ -316,8 +328,11 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         let tensors: Result<Vec<_>> = weights.iter().map(|it| self.tensors.tensor(it)).collect();
         if !can_join_qkv(&tensors?, self.config, self.max_binding_bytes) {
             let mut linears = Vec::new();
-            for name in &names {
-                linears.push(self.linear(name).await?);
+            for (i, name) in names.iter().enumerate() {
+                linears.push(match i == 0 && self.config.has_output_gate {
+                    true => self.query_rows(layer, false).await?,
+                    false => self.linear(name).await?,
+                });
             }
             return Ok(Qkv::Split(linears));
         }
@@ -329,8 +344,26 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         Ok(Qkv::Fused(linear_of(weight, bias)))
     }
 
+    /// The rows of the query heads, or those of the gates that follow each of them.
+    async fn query_rows(&mut self, layer: usize, gates: bool) -> Result<Linear> {
+        let tensor = self.tensors.tensor(&name(layer, "attn_q.weight"))?;
+        let len = self.config.head_dim;
+        let first = if gates { len } else { 0 };
+        let heads = (0..self.config.heads).map(|head| {
+            let at = 2 * head * len + first;
+            (tensor, at..at + len)
+        });
+        let heads: Vec<_> = heads.collect();
+        let weight = self.tensors.rows(&heads).await?;
+        let bias = self.bias(&name(layer, "attn_q")).await?.map(|bias| {
+            let rows = heads.iter().flat_map(|(_, rows)| &bias[rows.clone()]);
+            self.tensors.vector(rows.copied().collect())
+        });
+        Ok(linear_of(weight, bias))
+    }
+
     async fn feed_forward(&mut self, layer: usize) -> Result<FeedForward> {
-        Ok(match self.config.feed_forward {
+        Ok(match self.config.feed_forward_of(layer).0 {
             FeedForwardKind::Gated(activation) => {
                 FeedForward::Gated(self.gated(layer, activation).await?)
             }
@@ -344,7 +377,14 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                 activation,
             }),
             FeedForwardKind::Experts(experts) => {
-                FeedForward::Experts(self.experts(layer, experts).await?)
+                let routed = self.experts(layer, experts).await?;
+                match experts.shared {
+                    None => FeedForward::Experts(routed),
+                    Some(_) => {
+                        let shared = Box::pin(self.shared(layer, experts, routed));
+                        FeedForward::Shared(shared.await?)
+                    }
+                }
             }
             FeedForwardKind::Mixed(experts, width) => FeedForward::Mixed(MixedFeedForward {
                 dense: self.gated(layer, experts.activation).await?,
@@ -408,6 +448,12 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             ffn_gate_inp_bias: router_bias,
             gate_biases,
             down_biases,
+            bias: match self.bias(&name(layer, "exp_probs_b")).await? {
+                Some(bias) if experts.is_sigmoid => Some(self.tensors.vector(bias)),
+                _ => None,
+            },
+            is_sigmoid: experts.is_sigmoid,
+            scale: self.config.residual_scale,
             ffn_gate_exps: self.matrix(&name(layer, "ffn_gate_exps")).await?,
             ffn_up_exps: self.matrix(&name(layer, "ffn_up_exps")).await?,
             ffn_down_exps: self.matrix(&name(layer, "ffn_down_exps")).await?,
@@ -452,6 +498,9 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             ffn_down_exps: self.matrix(&name(layer, "ffn_down_exps")).await?,
             gate_biases: None,
             down_biases: None,
+            bias: None,
+            is_sigmoid: false,
+            scale: 1.0,
             shares_scale: Some(self.tensors.vector(shares_scale)),
             used: experts.used,
             activation: experts.activation,
@@ -537,6 +586,40 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         Ok(Some(reshape(self.tensors.vector(biases), [count, rows])))
     }
 
+    /// Experts with the feed-forward beside them.
+    async fn shared(
+        &mut self,
+        layer: usize,
+        experts: Experts,
+        routed: ExpertFeedForward,
+    ) -> Result<SharedExperts> {
+        let is_gated = experts.shared.is_some_and(|shared| shared.is_gated);
+        let gate = match is_gated {
+            true => Some(self.linear(&name(layer, "ffn_gate_inp_shexp")).await?),
+            false => None,
+        };
+        Ok(SharedExperts {
+            shared: GatedFeedForward {
+                ffn_norm: Some(routed.ffn_norm.clone()),
+                ffn_gate: self.matrix(&name(layer, "ffn_gate_shexp")).await?,
+                ffn_up: self.matrix(&name(layer, "ffn_up_shexp")).await?,
+                biases: None,
+                low_rank: None,
+                ffn_down: self.linear(&name(layer, "ffn_down_shexp")).await?,
+                join: Join {
+                    norm: None,
+                    sum_norm: None,
+                    scale: self.config.residual_scale,
+                    out_scale: None,
+                },
+                activation: experts.activation,
+                variant: Variant::PORTABLE,
+            },
+            routed,
+            gate,
+        })
+    }
+
     async fn matrix(&mut self, name: &str) -> Result<Matrix> {
         self.tensors.matrix(&[&format!("{name}.weight")]).await
     }
@@ -615,7 +698,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
 }
 
 /// A linear layer without adapters, for the portable kernels.
-fn linear_of(weight: Matrix, bias: Option<Tensor<1>>) -> Linear {
+pub(super) fn linear_of(weight: Matrix, bias: Option<Tensor<1>>) -> Linear {
     Linear {
         weight,
         bias,

@@ -43,12 +43,13 @@ pub(super) fn can_join_qkv(
         .map(|tensor| DeviceBytes::of(tensor).largest());
     tensors.iter().all(|tensor| tensor.ty == tensors[0].ty)
         && config.qk_norm != QkNorm::Rows
+        && !config.has_output_gate
         && bytes.sum::<u64>() <= max_binding_bytes
 }
 
 pub(super) struct Check<'a> {
     gguf: &'a Gguf,
-    config: &'a ModelConfig,
+    pub(super) config: &'a ModelConfig,
     /// Names of the tensors that the model uses.
     known: HashSet<String>,
 }
@@ -65,13 +66,17 @@ impl<'a> Check<'a> {
     /// The layers; then that there are no other tensors, and that none is too large.
     pub(super) fn layers_and_rest(&mut self, max_binding_bytes: u64) -> Result<()> {
         for layer in 0..self.config.layers.len() {
-            self.attention(layer)?;
+            match self.config.layers[layer].is_recurrent {
+                true => self.recurrent(layer)?,
+                false => self.attention(layer)?,
+            }
             self.feed_forward(layer)?;
         }
         // An unknown tensor would be left out of the computation, so it is refused.
         for tensor in &self.gguf.tensors {
             let name = &tensor.name;
             let is_ignored = IGNORED.iter().any(|ignored| name.ends_with(ignored));
+            let is_ignored = is_ignored || self.config.ignores(name);
             if !self.known.contains(name) && !is_ignored {
                 return Err(Error::UnsupportedModel(format!(
                     "{} with a tensor {name:?}",
@@ -94,7 +99,7 @@ impl<'a> Check<'a> {
         self.needed("token_embd.weight", &[dim, vocab])?;
         self.possible("output.weight", &[dim, vocab])?;
         if self.config.has_output_norm {
-            self.norm("output_norm", dim)?;
+            self.norm(self.config.output_norm_name, dim)?;
         }
         if self.config.has_embedding_norm {
             self.norm("token_embd_norm", dim)?;
@@ -161,7 +166,7 @@ impl<'a> Check<'a> {
             self.norm(&name("attn_norm"), dim)?;
         }
         if self.is_there(&name("attn_qkv.weight")) {
-            if config.qk_norm == QkNorm::Rows {
+            if config.qk_norm == QkNorm::Rows || config.has_output_gate {
                 return Err(Error::UnsupportedModel(format!(
                     "tensor {}, whose queries and keys are normalized separately",
                     name("attn_qkv.weight")
@@ -175,7 +180,9 @@ impl<'a> Check<'a> {
             self.possible(&name("attn_v.weight"), &[dim, kv])?;
             self.possible(&name("attn_k_norm.weight"), &[head_dim])?;
         } else {
-            self.linear(&name("attn_q"), [dim, q])?;
+            // The rows of each query head are followed by those of its gate.
+            let gates = if config.has_output_gate { q } else { 0 };
+            self.linear(&name("attn_q"), [dim, q + gates])?;
             self.linear(&name("attn_k"), [dim, kv])?;
             // Keys are values in layers without some, of models that normalize values.
             if !config.has_value_norm || self.is_there(&name("attn_v.weight")) {
@@ -208,12 +215,13 @@ impl<'a> Check<'a> {
 
     fn feed_forward(&mut self, layer: usize) -> Result<()> {
         let config = self.config;
-        let (dim, ffn) = (config.dim, config.sizes(layer).ffn_dim);
+        let dim = config.dim;
+        let (kind, ffn) = config.feed_forward_of(layer);
         let name = |part: &str| format!("blk.{layer}.{part}");
         if config.norm_places.before {
             self.norm(&name(config.ffn_norm), dim)?;
         }
-        match config.feed_forward {
+        match kind {
             FeedForwardKind::Mixed(experts, width) => {
                 self.needed(&name("ffn_gate.weight"), &[dim, ffn])?;
                 self.needed(&name("ffn_up.weight"), &[dim, ffn])?;
@@ -258,6 +266,18 @@ impl<'a> Check<'a> {
                     self.possible(&name("ffn_up_exps.bias"), &[ffn, count])?;
                     self.possible(&name("ffn_down_exps.bias"), &[dim, count])?;
                 }
+                if experts.is_sigmoid {
+                    self.possible(&name("exp_probs_b.bias"), &[count])?;
+                }
+                if let Some(shared) = experts.shared {
+                    let ffn = shared.ffn_dim;
+                    self.needed(&name("ffn_gate_shexp.weight"), &[dim, ffn])?;
+                    self.needed(&name("ffn_up_shexp.weight"), &[dim, ffn])?;
+                    self.needed(&name("ffn_down_shexp.weight"), &[ffn, dim])?;
+                    if shared.is_gated {
+                        self.vector(&name("ffn_gate_inp_shexp.weight"), dim)?;
+                    }
+                }
             }
         }
         if config.norm_places.after {
@@ -290,6 +310,17 @@ impl<'a> Check<'a> {
     pub(super) fn linear(&mut self, name: &str, shape: [usize; 2]) -> Result<()> {
         self.needed(&format!("{name}.weight"), &shape)?;
         self.possible(&format!("{name}.bias"), &shape[1..])
+    }
+
+    /// A vector, however many dimensions its shape has.
+    pub(super) fn vector(&mut self, name: &str, len: usize) -> Result<()> {
+        match self.gguf.tensor(name) {
+            Some(tensor) if tensor.element_count() == len as u64 => {
+                self.known.insert(name.to_string());
+                Ok(())
+            }
+            _ => self.needed(name, &[len]),
+        }
     }
 
     fn is_there(&self, name: &str) -> bool {

@@ -12,14 +12,16 @@ use crate::model::{
 const LIVE_TENSORS: u64 = 6;
 
 /// Elements of a row of each of a step's tensors but the logits.
-fn widths(config: &ModelConfig) -> [usize; 5] {
+fn widths(config: &ModelConfig) -> [usize; 6] {
     let most = |size: fn(&ModelConfig, usize) -> usize| {
         let sizes = (0..config.layers.len()).map(|layer| size(config, layer));
         sizes.max().unwrap_or(0)
     };
     let (q, kv) = (most(ModelConfig::q_dim), most(ModelConfig::kv_dim));
     let inputs = config.layers.len() * config.layer_input_dim;
-    [config.dim, q, kv, q + 2 * kv, config.ffn_dim.max(inputs)]
+    let channels = config.recurrence.map_or(0, |it| it.channels(config.dim));
+    let ffn = config.ffn_dim.max(inputs);
+    [config.dim, q, kv, q + 2 * kv, ffn, channels]
 }
 
 /// Approximate size that the memory pool grows to, in bytes: the room in which the largest steps are

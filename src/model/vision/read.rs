@@ -93,10 +93,14 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
             };
             count
         ],
+        recurrence: None,
+        ignored_blocks: 0,
         norm: NormKind::Layer,
         norm_eps: norm_eps.unwrap_or(1e-6),
         norm_places: NormPlaces::BEFORE,
         ffn_norm: "ffn_norm",
+        output_norm_name: "output_norm",
+        has_output_gate: false,
         qk_norm: QkNorm::None,
         positions: Positions::Learned,
         attention_scale: None,
@@ -106,6 +110,7 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
         has_sinks: false,
         attention_soft_cap: None,
         feed_forward: FeedForwardKind::Plain(activation),
+        leading_dense: None,
         has_gate_biases: false,
         embedding_scale: 1.0,
         residual_scale: 1.0,

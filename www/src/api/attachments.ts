@@ -38,7 +38,8 @@ export function attachmentsOf(init: RequestInit | undefined): readonly Attachmen
 }
 
 /**
- * The body with URLs in place of images, and the images. Only `images` and the `image_url` of parts are searched.
+ * The body with URLs in place of images, and the images. Only `images`, the `image_url` of parts and the `source.url` of
+ * blocks are searched.
  *
  * @throws InpageError `invalid_value` if the pixels of an image cannot be read
  */
@@ -82,7 +83,14 @@ function inItem(item: unknown, field: string, urlOf: Replace): unknown {
 }
 
 function inPart(part: unknown, field: string, urlOf: Replace): unknown {
-  if (!isObject(part) || !("image_url" in part)) return part;
+  if (!isObject(part)) return part;
+  const { source, type } = part;
+  if (type === "image" && isObject(source) && "url" in source) {
+    return { ...part, source: { ...source, url: urlOf(source.url, field) } };
+  }
+  // A result in Anthropic's form has blocks of its own.
+  if (type === "tool_result") return inItem(part, field, urlOf);
+  if (!("image_url" in part)) return part;
   const { image_url: given } = part;
   const isWrapped = isObject(given) && !isImage(given);
   const url = isWrapped ? { ...given, url: urlOf(given.url, field) } : urlOf(given, field);
