@@ -126,12 +126,15 @@ impl<'a> Keys<'a> {
             return Ok(self.size_if(key)?.map(|size| vec![size; layers]));
         }
         let sizes = self.metadata.sizes(&name)?.unwrap_or_default();
-        let is_valid = |size: &usize| *size <= 1 << 24;
-        match sizes.len() == layers && sizes.iter().all(is_valid) {
+        if sizes.len() != layers {
+            return Err(Error::InvalidModelFile(format!(
+                "{name} has {} entries for {layers} layers",
+                sizes.len()
+            )));
+        }
+        match sizes.iter().all(|size| *size <= 1 << 24) {
             true => Ok(Some(sizes)),
-            false => Err(Error::InvalidModelFile(format!(
-                "{name} is {sizes:?} for {layers} layers"
-            ))),
+            false => Err(Error::InvalidModelFile(format!("{name} is {sizes:?}"))),
         }
     }
 

@@ -280,7 +280,10 @@ fn tools_have_a_schema_beside_the_name() {
     let nested = |name: &str| json!({"type": "function", "function": {"parameters": {"type": "object"}, "name": name, "description": "d"}});
     let both = vec![nested("f"), nested("g")];
     assert_eq!(of(Value::Null), (both.clone(), false, Some(true)));
-    assert_eq!(of(json!({"type": "auto"})), (both.clone(), false, Some(true)));
+    assert_eq!(
+        of(json!({"type": "auto"})),
+        (both.clone(), false, Some(true))
+    );
     assert_eq!(
         of(json!({"type": "any", "disable_parallel_tool_use": true})),
         (both, true, Some(false))
