@@ -216,13 +216,24 @@ fn experts_equal_their_twins() {
                 values(match tokens <= 8 {
                     true => {
                         let norm = Some((tensor(&norm, [dim], &device), 1e-5));
-                        let (x, to) = (of_x(), routed());
-                        expert_gated_matvec(x, norm, gate, up, ffn_dim, to, activation, variant)
+                        let (x, to, act) = (of_x(), routed(), activation);
+                        expert_gated_matvec(x, norm, gate, up, ffn_dim, to, None, act, variant)
                     }
                     false => {
                         let groups = group_experts(routed(), EXPERTS);
-                        let x = of_x();
-                        expert_gated_matmul(x, gate, up, ffn_dim, USED, groups, activation, variant)
+                        let biases = Noise(31).floats(EXPERTS * 2 * ffn_dim);
+                        let biases = tensor(&biases, [EXPERTS, 2 * ffn_dim], &device);
+                        expert_gated_matmul(
+                            of_x(),
+                            gate,
+                            up,
+                            ffn_dim,
+                            USED,
+                            groups,
+                            Some(biases),
+                            activation,
+                            variant,
+                        )
                     }
                 })
             });
@@ -233,7 +244,10 @@ fn experts_equal_their_twins() {
                             experts: routed(),
                             shares: tensor(&shares, [tokens, USED], &device),
                         };
-                        expert_matvec(of_inner(), &down[i], routes, of_x(), variant)
+                        {
+                            let (inner, x) = (of_inner(), Some(of_x()));
+                            expert_matvec(inner, &down[i], None, routes, x, dim, variant)
+                        }
                     }
                     false => {
                         let groups = group_experts(routed(), EXPERTS);

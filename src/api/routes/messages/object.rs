@@ -114,6 +114,7 @@ impl MessageUsage {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(rename = "MessageBlockDelta"))]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[allow(clippy::enum_variant_names)]
 pub(super) enum Delta<'a> {
     TextDelta {
         text: &'a str,
