@@ -156,6 +156,22 @@ fn meets_its_reference(name: &str, ty: &str, part: &str) {
 }
 
 #[test]
+fn bonsai_in_one_bit_meets_its_reference() {
+    meets_its_reference("bonsai1", "Q1_0", "");
+}
+
+#[test]
+fn bonsai_in_two_bits_meets_its_reference() {
+    meets_its_reference("bonsai2", "Q2_0", "");
+}
+
+#[test]
+fn a_ternary_model_meets_its_reference_in_both_types() {
+    meets_its_reference("ternary", "TQ1_0", "");
+    meets_its_reference("ternary", "TQ2_0", "");
+}
+
+#[test]
 fn ernie_4_5_meets_its_reference() {
     meets_its_reference("ernie4_5", "Q8_0", "");
 }
