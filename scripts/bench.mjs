@@ -6,8 +6,8 @@ import { modelFile, projectorFile } from "./bench/model.mjs";
 import { fromUser, parseOptions, USAGE } from "./bench/options.mjs";
 import { measureInPage, replayInPage } from "./bench/page.mjs";
 import { measurePeers } from "./bench/peers.mjs";
-import { measurePicturesInPage, PICTURE_SIDE } from "./bench/pictures_page.mjs";
-import { completionLine, pictureLine, print, replayLine, rounded } from "./bench/report.mjs";
+import { measureImagesInPage, IMAGE_SIDE } from "./bench/images_page.mjs";
+import { completionLine, imageLine, print, replayLine, rounded } from "./bench/report.mjs";
 import { build, buildWasm } from "./build.mjs";
 import { launchChromium } from "./chromium.mjs";
 import { main, Remediable, root, say } from "./process.mjs";
@@ -28,7 +28,7 @@ const CONTEXTS_EMULATED = CONTEXTS.slice(0, 2);
 async function printPeers(values, facts, request, ratiosTo) {
   const { folder, peers } = values.peers;
   const lines = measurePeers({
-    ...{ folder, peers, ...request, ofPictures: values.projector !== undefined },
+    ...{ folder, peers, ...request, ofImages: values.projector !== undefined },
     ...{ threads: values.threads, rounds: values.rounds },
     models: values["peer-models"] ? fromUser(values["peer-models"]) : join(folder, "../models"),
     chromium: await provideBrowser(),
@@ -117,23 +117,23 @@ async function measureTexts({ values, tools, browser, page, model, url }) {
   };
 }
 
-/** Encoding of pictures, and the first token after one. Resolves as `measureTexts` does. */
-async function measurePictures({ values, browser, page, model, url, projectorUrl }) {
-  const measured = await page.evaluate(measurePicturesInPage, {
+/** Encoding of images, and the first token after one. Resolves as `measureTexts` does. */
+async function measureImages({ values, browser, page, model, url, projectorUrl }) {
+  const measured = await page.evaluate(measureImagesInPage, {
     ...{ url, projectorUrl, device: values.device, threads: values.threads },
-    ...{ side: PICTURE_SIDE, rounds: values.rounds },
+    ...{ side: IMAGE_SIDE, rounds: values.rounds },
   });
   if (measured.error) throw new Remediable(measured.error);
   const facts = factsOf(values, model, browser, measured.info);
   print(values.json, facts, "load", { first_load_ms: rounded(measured.load_ms) });
-  const ours = pictureLine(measured.samples);
+  const ours = imageLine(measured.samples);
   const cold_first_token_ms = rounded(measured.cold.first_ms);
-  print(values.json, facts, "picture", { side: PICTURE_SIDE, ...ours, cold_first_token_ms });
+  print(values.json, facts, "image", { side: IMAGE_SIDE, ...ours, cold_first_token_ms });
   return () => {
     const ratiosTo = (line) => {
       const times = (field) => (line[field] ? rounded(line[field] / ours[field]) : undefined);
       return {
-        picture_ratio: times("picture_ms"),
+        image_ratio: times("image_ms"),
         first_token_ratio: times("first_token_ms"),
       };
     };
@@ -170,7 +170,7 @@ await main(async (args) => {
     const page = await browser.newPage();
     await page.goto(`${server.origin}/`);
     const target = { values, tools, browser, page, model, url, projectorUrl };
-    comparePeers = await (projector ? measurePictures : measureTexts)(target);
+    comparePeers = await (projector ? measureImages : measureTexts)(target);
   } finally {
     await browser.close();
     await server.close();

@@ -41,8 +41,8 @@ const BROWSERS = ["chromium", "firefox"];
 const DEVICES = ["auto", "gpu", "cpu"];
 const EMBEDDED_MODEL = "www/models/tales.gguf";
 const EMBEDDER = "tests/parity/embeddings/bert-cls-Q8_0.gguf";
-const SEER = "tests/parity/pictures/gemma3.gguf";
-const PROJECTOR = "tests/parity/pictures/gemma3.mmproj.gguf";
+const SEER = "tests/parity/images/gemma3.gguf";
+const PROJECTOR = "tests/parity/images/gemma3.mmproj.gguf";
 
 const wrong = (message) => Object.assign(new Remediable(message, USAGE), { exitStatus: 2 });
 

@@ -99,37 +99,37 @@ function section(model) {
 
 const plotName = (model) => `${model.name.replace(/[^A-Za-z0-9._-]/g, "_")}.svg`;
 
-/** A model that was measured with pictures. */
-function pictureSection(model) {
+/** A model that was measured with images. */
+function imageSection(model) {
   const { adapter, variant, browser } = model.facts;
-  const { picture, load } = model;
+  const { image, load } = model;
   const row = (label, line, ratios) => [
     label,
-    number(line.pictures_per_s),
-    number(line.picture_ms),
+    number(line.images_per_s),
+    number(line.image_ms),
     number(line.first_token_ms),
     ratios,
   ];
   const rows = [
     [
       "runtime",
-      "pictures/s",
-      "a picture, ms",
+      "images/s",
+      "an image, ms",
       "first token, ms",
-      "inpage is faster by (picture, first token)",
+      "inpage is faster by (image, first token)",
     ],
-    row("inpage", picture, ""),
+    row("inpage", image, ""),
     ...model.peers.map((peer) =>
       row(
         `${peer.peer} on ${peer.device}`,
         peer,
-        peer.error ?? `${number(peer.picture_ratio)}, ${number(peer.first_token_ratio)}`,
+        peer.error ?? `${number(peer.image_ratio)}, ${number(peer.first_token_ratio)}`,
       ),
     ),
   ];
   return [
-    `### ${model.name}, pictures`,
-    `${browser}, ${adapter}, variant "${variant}". Pictures of ${picture.side} by ${picture.side} pixels, prompts of ${picture.prompt_tokens} tokens with them.`,
+    `### ${model.name}, images`,
+    `${browser}, ${adapter}, variant "${variant}". Images of ${image.side} by ${image.side} pixels, prompts of ${image.prompt_tokens} tokens with them.`,
     table(rows),
     ...(load ? [`Load ${number(load.first_load_ms)} ms.`] : []),
   ].join("\n\n");
@@ -165,10 +165,10 @@ await main(async (files) => {
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
   if (begin < 0 || end < begin) throw new Remediable(`${PAGE} has no markers`);
   mkdirSync(PLOTS, { recursive: true });
-  for (const model of models.filter(({ picture }) => !picture))
+  for (const model of models.filter(({ image }) => !image))
     writeFileSync(join(PLOTS, plotName(model)), plot(model));
   const measured = models
-    .map((model) => (model.picture ? pictureSection : section)(model))
+    .map((model) => (model.image ? imageSection : section)(model))
     .join("\n\n");
   writeFileSync(
     PAGE,

@@ -12,8 +12,8 @@ import { setUpForBuild } from "./setup.mjs";
 const USAGE = `npm start                                 serves the demo page
 npm start -- --prompt TEXT [options]      writes a completion in headless Chromium; defaults are in parentheses
     --model FILE.gguf     a local file or an http(s) URL (the embedded model)
-    --projector FILE.gguf the vision tower of a model that takes pictures, a local file or an http(s) URL
-    --image FILE          a picture, once per <image> in the prompt; a prompt without <image> begins with the pictures
+    --projector FILE.gguf the vision tower of a model that takes images, a local file or an http(s) URL
+    --image FILE          an image, once per <image> in the prompt; a prompt without <image> begins with the images
     --device NAME         auto, webgpu or cpu (auto)
     --max-tokens N        at most N tokens (128)
     --temperature T  --top-p P  --top-k K  --min-p P  --seed S  --stop TEXT
@@ -93,14 +93,14 @@ function dataUrlOf(name) {
     const known = Object.keys(IMAGE_TYPES).join(", ");
     throw Object.assign(
       new Remediable(
-        `--image ${name}: its name does not say which picture it is`,
+        `--image ${name}: its name does not say which image it is`,
         `It ends with ${known}.`,
       ),
       { exitStatus: 2 },
     );
   }
   const file = localFile(name);
-  if (!file) throw new Remediable(`there is no picture ${name}`, "--image takes a local file.");
+  if (!file) throw new Remediable(`there is no image ${name}`, "--image takes a local file.");
   return `data:${type};base64,${readFileSync(file, "base64")}`;
 }
 
@@ -116,12 +116,12 @@ function modelOf(values) {
   return placeOf("model", values.model);
 }
 
-/** Also refuses a projector without a model: the embedded one takes no pictures. */
+/** Also refuses a projector without a model: the embedded one takes no images. */
 function projectorOf(values) {
   if (values.projector === undefined) {
     if (values.image === undefined) return undefined;
     throw new Remediable(
-      "--image needs a model that takes pictures",
+      "--image needs a model that takes images",
       "Name it with --model and --projector.",
     );
   }

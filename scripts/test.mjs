@@ -381,7 +381,7 @@ async function isProvided(tally, name, find, packages) {
 }
 
 /**
- * The tests of some modules alone, which is what a change of them needs first: `engine::tests`, or `endpoint::pictures` for a
+ * The tests of some modules alone, which is what a change of them needs first: `engine::tests`, or `endpoint::images` for a
  * module of `tests/endpoint`.
  */
 async function rustModules(tally, modules) {

@@ -68,7 +68,7 @@ pub mod engine;
 pub mod grammar;
 pub mod text;
 
-pub mod pictures;
+pub mod images;
 pub mod tuner;
 pub mod weights;
 

@@ -1,4 +1,4 @@
-//! A prompt of a million token ids uses memory in proportion to its ids, not to a tree of JSON values, and a resized picture in
+//! A prompt of a million token ids uses memory in proportion to its ids, not to a tree of JSON values, and a resized image in
 //! proportion to its old and its new size. This is a separate test program because it counts every allocation.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use inpage::api::{Body, Handler, Request, Switches, SystemHost};
-use inpage::pictures::{Filter, Picture, PictureFormat, PictureGeometry, PictureTexts};
+use inpage::images::{Filter, Image, ImageFormat, ImageGeometry, ImageTexts};
 
 /// The system allocator, which tracks the bytes in use and their maximum.
 struct Counting;
@@ -63,35 +63,35 @@ fn post(prompt: &str) -> (String, usize) {
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
-fn long_narrow_pictures_use_memory_in_proportion_to_their_pixels() {
+fn long_narrow_images_use_memory_in_proportion_to_their_pixels() {
     let _alone = ALONE.lock().unwrap();
-    let tiles = PictureGeometry::Tiles {
+    let tiles = ImageGeometry::Tiles {
         size: 512,
         longest_edge: 2048,
         rows: 64,
     };
-    let stretched = PictureGeometry::Stretched {
+    let stretched = ImageGeometry::Stretched {
         size: 896,
         rows: 256,
     };
     for (geometry, filter) in [(tiles, Filter::Lanczos), (stretched, Filter::Bilinear)] {
-        let format = PictureFormat {
-            texts: const { &PictureTexts::plain("<image>") },
+        let format = ImageFormat {
+            texts: const { &ImageTexts::plain("<image>") },
             filter,
             geometry,
         };
         for [width, height] in [[1, 32_767], [32_767, 1]] {
             let cost_bytes = format.cost([width, height]).unwrap().bytes as usize;
-            let picture = Picture {
+            let image = Image {
                 width,
                 height,
                 rgb: vec![7; 3 * width * height],
             };
             let before = IN_USE_BYTES.load(Relaxed);
             PEAK_BYTES.store(before, Relaxed);
-            let parts = format.parts(&picture);
+            let parts = format.parts(&image);
             let taken_bytes = PEAK_BYTES.load(Relaxed) - before;
-            // Beside the parts there are the picture that is cut, and weights.
+            // Beside the parts there are the image that is cut, and weights.
             let bound_bytes = 3 * cost_bytes + (4 << 20);
             assert!(
                 taken_bytes <= bound_bytes,

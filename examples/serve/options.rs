@@ -16,7 +16,7 @@ usage: serve [--model FILE.gguf|FOLDER] [options]
 
   --model PATH        the model: a GGUF file, the first of its parts, or a Hugging Face folder; the
                       one in the package if left out
-  --projector FILE    the vision tower of a model that takes pictures: its mmproj file, GGUF
+  --projector FILE    the vision tower of a model that takes images: its mmproj file, GGUF
   --id NAME           what requests may call it besides \"default\"; the file's name if left out
   --port N            8080 if left out; 0 takes any free port
   --device NAME       where to compute: auto if left out, which is a hardware GPU or else the CPU; gpu,

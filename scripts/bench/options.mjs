@@ -3,13 +3,13 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { Remediable } from "../process.mjs";
-import { parsePeer, takesPictures } from "./peers.mjs";
+import { parsePeer, takesImages } from "./peers.mjs";
 
 export const USAGE = `npm run bench [-- options]   measures in headless Chromium; defaults are in parentheses
     --model FILE.gguf      the model (the embedded one)
     --shape NAME           random weights instead, in the shape of smollm2-135m, qwen3-0.6b, llama-1b or llama-8b
     --type NAME            tensor type of the random weights (q4_0)
-    --projector FILE.gguf  measures pictures instead of texts: their encoding, and the first token after one
+    --projector FILE.gguf  measures images instead of texts: their encoding, and the first token after one
     --device NAME          auto, webgpu or cpu (auto)
     --threads N            most threads of the CPU device, and those of peers on the CPU (all)
     --tokens N             tokens to decode (64)
@@ -77,8 +77,8 @@ export function parseOptions(args) {
   const peers = values.peer.map((text) => {
     const peer = parsePeer(text);
     if (!peer) throw wrong(`--peer takes NAME=MODEL, not ${text}`);
-    if (values.projector !== undefined && !takesPictures(peer)) {
-      throw wrong(`pictures are not measured with ${peer.name}`);
+    if (values.projector !== undefined && !takesImages(peer)) {
+      throw wrong(`images are not measured with ${peer.name}`);
     }
     return peer;
   });

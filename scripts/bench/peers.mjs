@@ -58,14 +58,14 @@ export function parsePeer(text) {
   return { name, runtime, model: model.join("="), device };
 }
 
-const pageOfPictures = ({ runtime }) => `${runtime}-pictures`;
+const pageOfImages = ({ runtime }) => `${runtime}-images`;
 
-/** Whether there is a page that measures the peer with pictures. */
-export const takesPictures = (peer) => existsSync(join(PAGES, `${pageOfPictures(peer)}.html`));
+/** Whether there is a page that measures the peer with images. */
+export const takesImages = (peer) => existsSync(join(PAGES, `${pageOfImages(peer)}.html`));
 
 /**
  * Runs each peer on its model, which is in `models`. Yields `{ peer, device, peer_model, prefill_tokens_per_s,
- * decode_tokens_per_s, ... }` or, `ofPictures`, `{ ..., picture_ms, pictures_per_s, first_token_ms, ... }`, and
+ * decode_tokens_per_s, ... }` or, `ofImages`, `{ ..., image_ms, images_per_s, first_token_ms, ... }`, and
  * `{ peer, device, peer_model, error }` for one that fails.
  */
 export async function* measurePeers({
@@ -74,7 +74,7 @@ export async function* measurePeers({
   peers,
   tokens,
   promptTokens,
-  ofPictures = false,
+  ofImages = false,
   rounds,
   threads = availableParallelism(),
   chromium,
@@ -102,7 +102,7 @@ export async function* measurePeers({
       `--${key}`,
       String(value),
     ]);
-    await run(process.execPath, ["run.mjs", ofPictures ? pageOfPictures(peer) : runtime, ...args], {
+    await run(process.execPath, ["run.mjs", ofImages ? pageOfImages(peer) : runtime, ...args], {
       cwd: installed,
       env: { CHROMIUM: chromium, GPU_ADAPTER: adapter },
       timeout_ms: PEER_LIMIT_MS,
@@ -121,7 +121,7 @@ export async function* measurePeers({
             peer_model: model,
             threads: device === "cpu" ? threads : undefined,
           },
-          ...(ofPictures ? pictureRates(said) : textRates(said)),
+          ...(ofImages ? imageRates(said) : textRates(said)),
           load_ms: said.load_ms,
           busy_before: said.cpu_busy_before,
         };
@@ -133,9 +133,9 @@ const textRates = ({ prefill_tps, decode_tps }) => ({
   decode_tokens_per_s: decode_tps.median,
 });
 
-const pictureRates = ({ prompt_tokens, picture_ms, first_token_ms }) => ({
+const imageRates = ({ prompt_tokens, image_ms, first_token_ms }) => ({
   prompt_tokens,
   first_token_ms: first_token_ms.median,
-  picture_ms: picture_ms.median,
-  pictures_per_s: perSecond(picture_ms.median),
+  image_ms: image_ms.median,
+  images_per_s: perSecond(image_ms.median),
 });

@@ -27,19 +27,19 @@ export function completionLine(samples) {
   };
 }
 
-/** A rate with three digits: on software adapters a picture takes minutes. */
+/** A rate with three digits: on software adapters an image takes minutes. */
 export const perSecond = (ms) => Number((1000 / ms).toPrecision(3));
 
-/** Of pictures, each with a prompt that is asked for one token. */
-export function pictureLine(samples) {
+/** The line of measurements with images, each in a prompt that is asked for one token. */
+export function imageLine(samples) {
   const of = (field) => median(samples.map((sample) => sample[field]));
-  const picture_ms = of("picture_ms");
+  const image_ms = of("image_ms");
   return {
     prompt_tokens: samples[0].prompt_tokens,
     first_token_ms: rounded(of("first_ms")),
-    picture_ms: rounded(picture_ms),
-    // A picture that takes less than the noise has no rate.
-    pictures_per_s: picture_ms > 0 ? perSecond(picture_ms) : null,
+    image_ms: rounded(image_ms),
+    // An image that takes less than the noise has no rate.
+    images_per_s: image_ms > 0 ? perSecond(image_ms) : null,
   };
 }
 

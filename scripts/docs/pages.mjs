@@ -84,15 +84,15 @@ export function groups() {
 const LINK = /(!?)\[((?:[^[\]]|\[[^\]]*\])*)\]\(([^)#\s]*)(#[^)\s]*)?\)/g;
 
 /**
- * The text of a document with the links of its page. `pageOf` maps paths of the repository to entries of `groups`; `addPicture(path)` is
- * called for each picture and returns its address.
+ * The text of a document with the links of its page. `pageOf` maps paths of the repository to entries of `groups`; `addImage(path)` is
+ * called for each image and returns its address.
  */
-export function relink(text, source, pageOf, addPicture) {
+export function relink(text, source, pageOf, addImage) {
   const replace = (part) =>
-    part.replace(LINK, (whole, isPicture, label, target, anchor = "") => {
+    part.replace(LINK, (whole, isImage, label, target, anchor = "") => {
       if (target === "" || target.includes("://") || target.startsWith("mailto:")) return whole;
       const path = posix.join(posix.dirname(source), target).replace(/\/$/, "");
-      if (isPicture) return `![${label}](${addPicture(path)})`;
+      if (isImage) return `![${label}](${addImage(path)})`;
       const page = pageOf.get(path);
       if (page === undefined) return label;
       // A site has no file names: the title takes the place of a name.
@@ -106,19 +106,19 @@ export function relink(text, source, pageOf, addPicture) {
     .join("");
 }
 
-/** Writes the pages and their pictures into `folder`. */
+/** Writes the pages and their images into `folder`. */
 export function writePages(folder) {
   const { use, reference, development } = groups();
   const all = [...use, ...reference, ...development];
   const pageOf = new Map(all.map((entry) => [entry.source, entry]));
-  const addPicture = (path) => {
-    const to = join(folder, "pictures", posix.basename(path));
+  const addImage = (path) => {
+    const to = join(folder, "images", posix.basename(path));
     mkdirSync(dirname(to), { recursive: true });
     copyFileSync(join(root, path), to);
-    return `./pictures/${posix.basename(path)}`;
+    return `./images/${posix.basename(path)}`;
   };
   for (const { source, page } of all) {
-    const text = relink(readFileSync(join(root, source), "utf8"), source, pageOf, addPicture);
+    const text = relink(readFileSync(join(root, source), "utf8"), source, pageOf, addImage);
     writeFileSync(join(folder, `${page}.md`), page === "index" ? homePage(text) : text);
   }
 }

@@ -37,14 +37,14 @@ function safetensorsHeader(path) {
   return file.subarray(0, 8 + Number(file.readBigUInt64LE(0)));
 }
 
-for (const folder of ["models", "embeddings", "pictures"]) {
+for (const folder of ["models", "embeddings", "images"]) {
   for (const name of list(parity(folder), ".gguf")) {
     const target = name.includes("mmproj") ? "projector" : "gguf";
     write(target, name, ggufHeader(readFileSync(parity(folder, name))));
   }
 }
-for (const name of list(parity("pictures"), ".tar")) {
-  for (const [part, file] of archived(parity("pictures", name))) {
+for (const name of list(parity("images"), ".tar")) {
+  for (const [part, file] of archived(parity("images", name))) {
     const model = name.replace(".tar", "");
     if (part === "text.gguf") write("gguf", `${model}.gguf`, ggufHeader(file));
     if (part === "tower.gguf") write("projector", `${model}.mmproj.gguf`, ggufHeader(file));
@@ -174,10 +174,10 @@ const BMP = Buffer.from(
     "00ff000000",
   "hex",
 );
-write("picture", "pixels.bmp", BMP);
+write("image", "pixels.bmp", BMP);
 const raw = { width: 5, height: 3, channels: 4 };
 const pixels = Buffer.from(Array.from({ length: 60 }, (_, index) => (index * 37) % 256));
 for (const format of ["png", "jpeg", "webp", "gif"]) {
   const { default: sharp } = await import("sharp");
-  write("picture", `pixels.${format}`, await sharp(pixels, { raw }).toFormat(format).toBuffer());
+  write("image", `pixels.${format}`, await sharp(pixels, { raw }).toFormat(format).toBuffer());
 }

@@ -7,11 +7,15 @@ that kernels compiled for one model are reused for the next.
 from dataclasses import dataclass, field
 
 from transformers import (
+    Ernie4_5Config,
+    Exaone4Config,
     Gemma2Config,
     Gemma3TextConfig,
     GemmaConfig,
+    Glm4Config,
     GPT2Config,
     GraniteConfig,
+    HunYuanDenseV1Config,
     LlamaConfig,
     MistralConfig,
     MixtralConfig,
@@ -21,6 +25,7 @@ from transformers import (
     Qwen2Config,
     Qwen3Config,
     Qwen3MoeConfig,
+    SeedOssConfig,
     SmolLM3Config,
     Starcoder2Config,
 )
@@ -36,6 +41,10 @@ TEKKEN = ("tekken", ["<unk>", "<s>", "</s>"], "<s>", "</s>", True)
 STARCODER = ("starcoder", ["<|endoftext|>"], "<|endoftext|>", "<|endoftext|>", False)
 REFACT = ("refact", ["<|end_of_text|>"], "<|end_of_text|>", "<|end_of_text|>", False)
 DBRX = ("dbrx", ["<|endoftext|>"], "<|endoftext|>", "<|endoftext|>", False)
+GLM4 = ("glm4", ["<|endoftext|>", "<|user|>"], None, "<|user|>", False)
+HUNYUAN = ("hunyuan-dense", ["<|hy_end|>"], None, "<|hy_end|>", False)
+EXAONE4 = ("exaone4", ["[BOS]", "[|endofturn|]"], "[BOS]", "[|endofturn|]", False)
+SEED = ("seed-coder", ["<seed:bos>", "<seed:eos>"], "<seed:bos>", "<seed:eos>", False)
 OLMO = ("olmo", ["<|endoftext|>"], None, "<|endoftext|>", False)
 GEMMA = ("spm", ["<pad>", "<eos>", "<bos>"], "<bos>", "<eos>", True)
 PHI3 = ("spm", ["<s>", "<|end|>"], "<s>", "<|end|>", True)
@@ -211,6 +220,32 @@ MODELS = [
               OlmoeConfig(**{**SIZES, "intermediate_size": 32}, num_experts=8,
                           num_experts_per_tok=2, norm_topk_prob=False, rms_norm_eps=1e-5), OLMO, file_type="Q8_0",
               without=[{"norm_topk_prob": True}]),
+    # Adjacent pairs rotate, in checkpoints too.
+    TinyModel("ernie4_5-Q8_0", "ernie4_5",
+              Ernie4_5Config(**SIZES, head_dim=16, use_bias=False, rope_theta=5e5,
+                             tie_word_embeddings=True), GEMMA, file_type="Q8_0",
+              without=[{"rope_theta": 1e3}]),
+    TinyModel("glm4-Q8_0", "glm4",
+              Glm4Config(**SIZES, head_dim=32, partial_rotary_factor=0.5, attention_bias=True,
+                         rms_norm_eps=1e-5), GLM4, file_type="Q8_0",
+              without=[{"partial_rotary_factor": 1.0}]),
+    # The last of four layers is global and does not rotate.
+    TinyModel("exaone4-Q8_0", "exaone4",
+              Exaone4Config(**{**SIZES, "num_hidden_layers": 4}, head_dim=16, rope_theta=1e6,
+                            sliding_window=24, sliding_window_pattern=4,
+                            tie_word_embeddings=True), EXAONE4, file_type="Q8_0",
+              without=[{"sliding_window": 128},
+                       {"layer_types": ["sliding_attention"] * 4}]),
+    TinyModel("hunyuan-dense-Q8_0", "hunyuan-dense",
+              HunYuanDenseV1Config(**SIZES, head_dim=16, rms_norm_eps=1e-5, rope_theta=1e4,
+                                   rope_scaling={"rope_type": "dynamic", "type": "dynamic",
+                                                 "alpha": 50.0, "factor": 1.0},
+                                   tie_word_embeddings=True), HUNYUAN, file_type="Q8_0",
+              without=[{"rope_scaling": None}]),
+    TinyModel("seed_oss-Q8_0", "seed_oss",
+              SeedOssConfig(**SIZES, head_dim=32, attention_bias=True, attention_out_bias=False,
+                            rms_norm_eps=1e-6, rope_theta=1e7), SEED, file_type="Q8_0",
+              without=[{"rope_theta": 1e4}]),
 ]  # fmt: skip
 
 CASED_WORDS = (

@@ -1,10 +1,10 @@
-"""Puts the files of a model in tests/parity/pictures into an archive, NAME.tar, whose bytes depend on theirs alone."""
+"""Puts the files of a model in tests/parity/images into an archive, NAME.tar, whose bytes depend on theirs alone."""
 
 import io
 import tarfile
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[2] / "tests/parity/pictures"
+FOLDER = Path(__file__).parents[2] / "tests/parity/images"
 FILES = {
     "text.gguf": "gguf", "tower.gguf": "mmproj.gguf", "reference.json": "json", "folder.json": "folder.json",
     "rows.npy": "npy",

@@ -25,17 +25,24 @@ def add_to_gguf(writer, architecture, config):
         writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     # Files of Gemma 1 and 2 do not state the base, which is llama.cpp's default.
     if architecture not in ("gemma", "gemma2"):
-        writer.add_rope_freq_base(config.rope_theta)
+        writer.add_rope_freq_base(rope_base(architecture, config))
     if architecture == "phi3":
         add_phi3(writer, config)
     else:
-        add_rope_scaling(writer, getattr(config, "rope_scaling", None))
+        if architecture != "hunyuan-dense":
+            add_rope_scaling(writer, getattr(config, "rope_scaling", None))
         if head_dim := getattr(config, "head_dim", None):
             writer.add_key_length(head_dim)
             writer.add_value_length(head_dim)
     # Files of the architecture llama, including Mistral's, do not state a window.
-    if architecture in ("gemma2", "gemma3"):
+    if architecture in ("gemma2", "gemma3", "exaone4"):
         writer.add_sliding_window(config.sliding_window)
+    if architecture == "exaone4":
+        is_local = [kind == "sliding_attention" for kind in config.layer_types]
+        writer.add_sliding_window_pattern(is_local)
+    if architecture == "glm4":
+        rotated = int(config.head_dim * config.partial_rotary_factor)
+        writer.add_rope_dimension_count(rotated)
     if architecture == "gemma3":
         writer.add_rope_freq_base_swa(config.rope_local_base_freq)
     if architecture == "gemma2":
@@ -57,6 +64,14 @@ def add_to_gguf(writer, architecture, config):
         writer.add_expert_used_count(config.num_experts_per_tok)
     if experts_width := getattr(config, "moe_intermediate_size", None):
         writer.add_expert_feed_forward_length(experts_width)
+
+
+def rope_base(architecture, config):
+    """The base of the frequencies. Files of Hunyuan hold the one that follows from alpha."""
+    if architecture == "hunyuan-dense" and config.rope_scaling:
+        grown = config.rope_scaling["alpha"] ** (config.head_dim / (config.head_dim - 2))
+        return config.rope_theta * grown
+    return config.rope_theta
 
 
 def add_rope_scaling(writer, scaling):

@@ -4,8 +4,8 @@ the layers of the tower and of the text model.
 
     VENV/bin/python scripts/references/smolvlm_shape.py FOLDER [--tower-layers 12] [--text-layers 30] [--vocab 49280]
 
-Needs onnx, onnxruntime and onnxruntime-genai 0.11 (later ones need a later transformers) besides requirements.txt. A picture
-is one tile of 512 by 512 pixels, 1024 patches and 64 tokens: pictures are not split. Matrices of the text model have 4 bits
+Needs onnx, onnxruntime and onnxruntime-genai 0.11 (later ones need a later transformers) besides requirements.txt. An image
+is one tile of 512 by 512 pixels, 1024 patches and 64 tokens: images are not split. Matrices of the text model have 4 bits
 in blocks of 32 in both forms; the tower has F16, or another type with --tower-type, in the GGUF file, and f32 in the folder.
 """
 
@@ -97,7 +97,7 @@ def write_tower_gguf(folder, name, tower_type, config, state):
         writer.add_vision_attention_layernorm_eps(vision.layer_norm_eps)
         writer.add_vision_use_gelu(True)
         writer.add_vision_projector_scale_factor(config.scale_factor)
-        # Not larger than the tower's size, so that a picture is one tile.
+        # Not larger than the tower's size, so that an image is one tile.
         writer.add_uint32("clip.vision.preproc_image_size", SIZE)
 
     table = gguf.get_tensor_name_map(gguf.MODEL_ARCH.MMPROJ, vision.num_hidden_layers)
@@ -114,7 +114,7 @@ def write_tower_gguf(folder, name, tower_type, config, state):
 
 
 def embedded(embeddings, pixel_values, patch_attention_mask=None):
-    """The embeddings of the patches of a whole picture, each at its own place."""
+    """The embeddings of the patches of a whole image, each at its own place."""
     patches = embeddings.patch_embedding(pixel_values).flatten(2).transpose(1, 2)
     return patches + embeddings.position_embedding.weight
 

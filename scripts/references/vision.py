@@ -1,4 +1,4 @@
-"""Makes tests/parity/pictures: tiny random models that take pictures, as GGUF files as llama.cpp's converter would write
+"""Makes tests/parity/images: tiny random models that take images, as GGUF files as llama.cpp's converter would write
 them (NAME.gguf, NAME.mmproj.gguf), and what transformers computes in float32 from the weights of the files (NAME.json).
 NAME.folder.json describes the same model as a Hugging Face folder: its JSON files, and for each tensor of the checkpoint
 the file (0 or 1), the name and the form there, the number of interleaved heads, and the shape in the checkpoint.
@@ -6,7 +6,7 @@ Most models are one archive (archive.py).
 
     VENV/bin/python scripts/references/vision.py [NAME ...]
 
-A reference has pictures as their widths and heights (`picture` of pictures.py makes the pixels), the rows that each
+A reference has images as their widths and heights (`image` of images.py makes the pixels), the rows that each
 of their parts becomes, a prompt whose negative ids stand for parts, and the logits after it.
 """
 
@@ -36,12 +36,12 @@ import archive  # noqa: E402
 import metadata  # noqa: E402
 import names  # noqa: E402
 import tiny_tokenizer  # noqa: E402
-from pictures import picture  # noqa: E402
+from images import image  # noqa: E402
 
-FOLDER = Path(__file__).parents[2] / "tests/parity/pictures"
+FOLDER = Path(__file__).parents[2] / "tests/parity/images"
 GEMMA3_TOKENS = ["<pad>", "<eos>", "<bos>", "<start_of_image>", "<end_of_image>", "<image_soft_token>",
                  "<start_of_turn>", "<end_of_turn>"]  # fmt: skip
-# The roles and pictures of Gemma 3's own template.
+# The roles and images of Gemma 3's own template.
 GEMMA3_TEMPLATE = """{{ bos_token }}{% for message in messages %}<start_of_turn>
 {{ 'model' if message['role'] == 'assistant' else message['role'] }}
 {% if message['content'] is string %}{{ message['content'] }}{% else %}{% for item in message['content'] %}
@@ -51,7 +51,7 @@ GEMMA3_TEMPLATE = """{{ bos_token }}{% for message in messages %}<start_of_turn>
 {% endif %}"""
 
 
-# The roles and pictures of SmolVLM's own template.
+# The roles and images of SmolVLM's own template.
 IDEFICS3_TEMPLATE = """<s>{% for message in messages %}{{ message['role'] | capitalize }}: {% if message['content'] is string %}
 {{- message['content'] }}{% else %}{% for item in message['content'] %}
 {%- if item['type'] == 'image' %}<image>{% else %}{{ item['text'] }}{% endif %}{% endfor %}{% endif %}
@@ -115,7 +115,7 @@ class File:
 
 
 def write_text(name, architecture, config, state, tokenizer, template):
-    """The file of the text model; `state` has the names of a model without pictures."""
+    """The file of the text model; `state` has the names of a model without images."""
     file = File(FOLDER / f"{name}.gguf", architecture, gguf.GGUFType.MODEL, name)
     metadata.add_to_gguf(file.writer, architecture, config)
     tiny_tokenizer.add_to_gguf(file.writer, tokenizer)
@@ -191,7 +191,7 @@ def write_reference(name, sizes, features, prompt, logits, moved):
     """`moved` is how far the logits are without the parts of the model that are tested."""
     assert moved > 0.3, f"{name}: logits are moved by {moved} only"
     document = {
-        "pictures": sizes,
+        "images": sizes,
         "features": [rounded(rows) for rows in features],
         "prompt": prompt,
         "last_logits": rounded(logits[-1]),
@@ -210,7 +210,7 @@ def text_of(count, seed):
 
 
 def gemma3(name):
-    """Pictures of 25 rows, of which each sees all; a window that is not much longer."""
+    """Images of 25 rows, of which each sees all; a window that is not much longer."""
     token = GEMMA3_TOKENS.index
     rows = 25
     config = Gemma3Config(
@@ -259,10 +259,10 @@ def gemma3(name):
 
     sizes = [[37, 61], [200, 50]]
     processor = Gemma3ImageProcessor(size={"height": 100, "width": 100})
-    images = [Image.fromarray(picture(*size)) for size in sizes]
+    images = [Image.fromarray(image(*size)) for size in sizes]
     pixels = processor(images, return_tensors="pt")["pixel_values"]
     begin, end = token("<start_of_image>"), token("<end_of_image>")
-    # The first picture lies across the end of a page.
+    # The first image lies across the end of a page.
     prompt = [token("<bos>"), *text_of(48, 1), begin, -1, end, *text_of(3, 2), begin, -2, end, *text_of(19, 3)]
     ids = [id for it in prompt for id in ([it] if it >= 0 else [token("<image_soft_token>")] * rows)]
     ids = torch.tensor([ids])
@@ -275,7 +275,7 @@ def gemma3(name):
 
 
 def embedded(embeddings, pixel_values, patch_attention_mask):
-    """The embeddings of patches of whole pictures. transformers 4.57 gives most patches the position of the one before:
+    """The embeddings of patches of whole images. transformers 4.57 gives most patches the position of the one before:
     it multiplies their places by 1 - 1e-6. The versions that models were trained with do not, nor does llama.cpp."""
     assert patch_attention_mask.all()
     patches = embeddings.patch_embedding(pixel_values).flatten(2).transpose(1, 2)
@@ -283,10 +283,10 @@ def embedded(embeddings, pixel_values, patch_attention_mask):
 
 
 def idefics3(name):
-    """As SmolVLM: pictures that are cut into tiles of 16 rows each."""
+    """As SmolVLM: images that are cut into tiles of 16 rows each."""
     specials = ["<unk>", "<s>", "</s>", "<image>", "<fake_token_around_image>", "<global-img>"]
     texts, _ = tiny_tokenizer.byte_level(specials)
-    image = texts.index("<image>")
+    image_token = texts.index("<image>")
     config = SmolVLMConfig(
         text_config={
             "model_type": "llama", "vocab_size": tiny_tokenizer.VOCAB_SIZE, "hidden_size": 32,
@@ -298,7 +298,7 @@ def idefics3(name):
             "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2, "num_attention_heads": 3,
             "image_size": 64, "patch_size": 8,
         },
-        scale_factor=2, image_token_id=image, pad_token_id=0, tie_word_embeddings=False,
+        scale_factor=2, image_token_id=image_token, pad_token_id=0, tie_word_embeddings=False,
         attn_implementation="eager",
     )  # fmt: skip
     model = SmolVLMForConditionalGeneration(config).eval()
@@ -335,12 +335,12 @@ def idefics3(name):
     processor = SmolVLMImageProcessor(
         do_image_splitting=True, size={"longest_edge": 128}, max_image_size={"longest_edge": 64}, do_pad=False,
     )  # fmt: skip
-    tiles = [processor(Image.fromarray(picture(*size)), return_tensors="pt")["pixel_values"] for size in sizes]
+    tiles = [processor(Image.fromarray(image(*size)), return_tensors="pt")["pixel_values"] for size in sizes]
     pixels = torch.cat(tiles, dim=1)
     prompt = text_of(20, 1)
     for at in range(pixels.shape[1]):
         prompt += [-at - 1, *text_of(1 + at % 3, at)]
-    ids = torch.tensor([[id for it in prompt for id in ([it] if it >= 0 else [image] * 16)]])
+    ids = torch.tensor([[id for it in prompt for id in ([it] if it >= 0 else [image_token] * 16)]])
     with torch.no_grad():
         features = model.model.get_image_features(pixels).numpy()
         logits = model(ids, pixel_values=pixels, use_cache=False).logits[0].numpy()

@@ -1,14 +1,14 @@
-"""Makes tests/parity/pictures: tiny random models with vision towers as llama.cpp's converter would write them, a text
+"""Makes tests/parity/images: tiny random models with vision towers as llama.cpp's converter would write them, a text
 model and an `mmproj` file each, and what transformers computes from their weights in float32.
 
     VENV/bin/python scripts/references/vision_grids.py [NAME ...]
 
-NAME.json has the `pictures` (their sizes; the pixels are those of pictures.py), the `prompt` (token ids, and the index of
-a picture where one stands, as `[index]`), the `logits` after it, the tokens that are chosen greedily after it (`greedy`)
-and the logits after the last of these (`greedy_logits`). NAME.npy has the rows of the pictures, one after another, each
+NAME.json has the `images` (their sizes; the pixels are those of images.py), the `prompt` (token ids, and the index of
+an image where one stands, as `[index]`), the `logits` after it, the tokens that are chosen greedily after it (`greedy`)
+and the logits after the last of these (`greedy_logits`). NAME.npy has the rows of the images, one after another, each
 row with the values for the first layers. NAME.folder.json describes the same model as a Hugging Face folder, as those of
 vision.py do; a tensor of the checkpoint may be several of the file, one after another or frame by frame. Most models are one archive (archive.py).
-The same names give the same bytes. Pictures become pixels by Pillow and the
+The same names give the same bytes. Images become pixels by Pillow and the
 slow processor.
 """
 
@@ -39,7 +39,7 @@ import metadata  # noqa: E402
 import names  # noqa: E402
 import tiny_tokenizer  # noqa: E402
 
-FOLDER = Path(__file__).parents[2] / "tests/parity/pictures"
+FOLDER = Path(__file__).parents[2] / "tests/parity/images"
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>",
             "<|video_pad|>"]  # fmt: skip
 TOKENIZER = ("qwen2", SPECIALS, None, "<|im_end|>", False)
@@ -58,8 +58,8 @@ TEXT = {
 }  # fmt: skip
 
 
-def picture(width, height):
-    """Gradients with noise, as in pictures.py."""
+def image(width, height):
+    """Gradients with noise, as in images.py."""
     y, x, channel = np.mgrid[0:height, 0:width, 0:3].astype(np.uint64)
     noise = (x * 73 + y * 151 + channel * 199) ** 2 % 97
     return Image.fromarray(((x * 5 + y * 3 + channel * 40 + noise) % 256).astype(np.uint8))
@@ -366,14 +366,14 @@ def qwen25vl():
         tower.fullatt_block_indexes = [0, 1, 2, 3]
         moved = (tower(pixels, grid_thw=grid) - rows).abs().amax(dim=1)
         tower.fullatt_block_indexes = [1, 3]
-        # The first picture is larger than a window.
+        # The first image is larger than a window.
         assert moved[:50].min() > 0.05, f"windows move rows by {moved[:50].min()}"
         return rows
 
     qwen2("qwen25vl", model, config, "qwen2.5vl_merger", add, rows, is_flat=False)
 
 
-def describe(name, pictures, counts, prompt, logits):
+def describe(name, images, counts, prompt, logits):
     """Writes the references of a prompt; `logits` are those after tokens that follow it."""
     last = first = logits([])[-1]
     greedy = []
@@ -384,24 +384,24 @@ def describe(name, pictures, counts, prompt, logits):
     print(name, "margin", spread[-1] - spread[-2], "greedy", greedy)
     short = lambda values: [float(f"{value:.6g}") for value in values]  # noqa: E731
     document = {
-        "pictures": pictures, "counts": counts, "prompt": prompt, "logits": short(first), "greedy": greedy,
+        "images": images, "counts": counts, "prompt": prompt, "logits": short(first), "greedy": greedy,
         "greedy_logits": short(last),
     }  # fmt: skip
     (FOLDER / f"{name}.json").write_text(json.dumps(document, separators=(",", ":")) + "\n")
 
 
 def refer(name, model, patch_size, features, pixels):
-    """Writes the references; `pixels` bounds those of a picture."""
+    """Writes the references; `pixels` bounds those of an image."""
     processor = Qwen2VLImageProcessor(
         patch_size=patch_size, merge_size=2, min_pixels=pixels["shortest_edge"], max_pixels=pixels["longest_edge"],
         image_mean=[0.5] * 3, image_std=[0.5] * 3,
     )  # fmt: skip
-    found = processor([picture(*size) for size in SIZES], return_tensors="pt")
+    found = processor([image(*size) for size in SIZES], return_tensors="pt")
     pixels, grid = found["pixel_values"], found["image_grid_thw"]
     generator = np.random.default_rng(7)
     text = lambda count: generator.integers(0, 250, count).tolist()  # noqa: E731
     end = TEXTS.index("<|vision_end|>")
-    # The second and the third picture follow each other at once.
+    # The second and the third image follow each other at once.
     prompt = [*text(40), VISION_START, [0], end, *text(4), VISION_START, [1], end, VISION_START, [2], end, *text(5)]
     counts = (grid.prod(dim=1) // 4).tolist()
     ids = []

@@ -24,7 +24,11 @@ fn head_load(token: u32, head: u32, vector: u32) -> vec4<f32> {
 }
 
 fn head_normed(token: u32, head: u32, vector: u32, scale: f32) -> vec4<f32> {
-    return head_load(token, head, vector) * scale * head_weight(head, vector);
+    let scaled = head_load(token, head, vector) * scale;
+    if (NORM_LAST) {
+        return scaled;
+    }
+    return scaled * head_weight(head, vector);
 }
 
 // The rotary position of a pair.
@@ -35,8 +39,16 @@ fn turned_by(token: u32, pair: u32, position: u32) -> u32 {
     return position;
 }
 
-// A vector of Q or K, normalized and rotated.
+// A vector of Q or K, normalized and rotated; NORM_LAST multiplies by the weights of the norm after the rotation.
 fn head_rotated(token: u32, head: u32, vector: u32, position: u32) -> vec4<f32> {
+    let turned = head_turned(token, head, vector, position);
+    if (NORM_LAST) {
+        return turned * head_weight(head, vector);
+    }
+    return turned;
+}
+
+fn head_turned(token: u32, head: u32, vector: u32, position: u32) -> vec4<f32> {
     let scale = head_scale(token, head);
     let own = head_normed(token, head, vector, scale);
     if (vector * 4u >= ROPE_DIMS) {

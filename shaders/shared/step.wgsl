@@ -22,17 +22,22 @@ fn row_length(row: u32) -> u32 {
     return step[row_table(row) - 1u];
 }
 
+// The slot of the state of a row's sequence.
+fn row_state(row: u32) -> u32 {
+    return step[row_table(row) - 5u];
+}
+
 // The first token of a row's segment.
 fn row_first(row: u32) -> u32 {
     return step[row_table(row) - 4u];
 }
 
-// Tokens of its sequence that a row sees in causal attention: those up to its own, or up to the end of its picture.
+// Tokens of its sequence that a row sees in causal attention: those up to its own, or up to the end of its image.
 fn row_end(row: u32) -> u32 {
     return max(row_position(row) + 1u, step[row_table(row) - 2u]);
 }
 
-// A part of a row's rotary position: 0 is time, 1 the row and 2 the column of a picture. Rows that were advanced since
+// A part of a row's rotary position: 0 is time, 1 the row and 2 the column of an image. Rows that were advanced since
 // the step was set have none of their own.
 fn row_rotary(row: u32, part: u32) -> u32 {
     let position = row_position(row);

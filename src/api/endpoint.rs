@@ -1,4 +1,4 @@
-//! What all routes share: switches, models and the host.
+//! The state that all routes share: switches, models and the host.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ pub(super) struct Endpoint {
     pub models: Models,
     /// How long requests take.
     pub pace: Rc<RequestPace>,
-    /// One picture is decoded at a time.
+    /// One image is decoded at a time.
     pub decoder: Semaphore,
     warned: RefCell<BTreeSet<String>>,
 }

@@ -144,7 +144,54 @@ pub(super) struct ErrorObject<'a> {
     code: &'a str,
 }
 
+/// The body of an error of the routes of messages.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, ts(rename = "MessageError"))]
+pub(super) struct AnthropicErrorBody<'a> {
+    #[serde(rename = "type")]
+    #[cfg_attr(test, ts(type = "\"error\""))]
+    kind: &'static str,
+    /// Its `type` is one of Anthropic's.
+    error: ErrorObject<'a>,
+    /// Null in the event of a stream.
+    request_id: Option<&'a str>,
+}
+
+/// How the body of an error is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ErrorForm {
+    OpenAi,
+    Anthropic,
+}
+
+/// The type of an error in Anthropic's API.
+fn anthropic_kind(status: u16) -> &'static str {
+    match status {
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        503 => "overloaded_error",
+        500.. => "api_error",
+        _ => INVALID_REQUEST,
+    }
+}
+
 impl Failure {
+    /// The body `{"type":"error","error":{message,type,param,code},"request_id"}`.
+    pub(super) fn anthropic_body(&self, request_id: Option<&str>) -> Vec<u8> {
+        to_json(&AnthropicErrorBody {
+            kind: "error",
+            error: ErrorObject {
+                kind: anthropic_kind(self.status),
+                ..self.object()
+            },
+            request_id,
+        })
+    }
+
     /// The body `{"error":{message,type,param,code}}`.
     pub fn body(&self) -> Vec<u8> {
         to_json(&ErrorBody {
@@ -228,6 +275,31 @@ mod tests {
                 .unwrap()
                 .contains(r#""param":null,"code":"device_lost""#)
         );
+    }
+
+    #[test]
+    fn types_of_anthropic_follow_the_status() {
+        let kind = |error: &Error| {
+            let body = Failure::from(error).anthropic_body(Some("req_1"));
+            let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(
+                (&body["type"], &body["request_id"]),
+                (&"error".into(), &"req_1".into())
+            );
+            body["error"]["type"].as_str().unwrap().to_owned()
+        };
+        let request = |fault| kind(&fault_without_param(fault, "x"));
+        assert_eq!(request(RequestFault::OutOfRange), "invalid_request_error");
+        assert_eq!(
+            request(RequestFault::MethodNotAllowed),
+            "invalid_request_error"
+        );
+        assert_eq!(request(RequestFault::InvalidApiKey), "authentication_error");
+        assert_eq!(request(RequestFault::ModelNotFound), "not_found_error");
+        assert_eq!(request(RequestFault::RequestTooLarge), "request_too_large");
+        assert_eq!(request(RequestFault::ModelNotLoaded), "overloaded_error");
+        assert_eq!(kind(&Error::QueueFull { max_queue: 1 }), "rate_limit_error");
+        assert_eq!(kind(&Error::Internal("x".into())), "api_error");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the endpoint needs from its environment: the time, timers and a log. The browser's
+//! The environment of the endpoint: the time, timers and a log. The browser's
 //! implementation is in `web`; the one here is for native tests and tools.
 
 use std::future::Future;
@@ -6,26 +6,26 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use crate::engine::{Clock, Permit};
-use crate::pictures::{FileHeader, Picture};
+use crate::images::{FileHeader, Image};
 
-/// A picture that is being decoded.
-pub type DecodedPicture = Pin<Box<dyn Future<Output = Result<Picture, PictureError>>>>;
+/// An image that is being decoded.
+pub type DecodedImage = Pin<Box<dyn Future<Output = Result<Image, ImageError>>>>;
 
-/// The file of a picture that is being fetched. Dropping it ends the request.
-pub type FetchedPicture = Pin<Box<dyn Future<Output = Result<Vec<u8>, PictureError>>>>;
+/// The file of an image that is being fetched. Dropping it ends the request.
+pub type FetchedImage = Pin<Box<dyn Future<Output = Result<Vec<u8>, ImageError>>>>;
 
 /// Why there are no pixels.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PictureError {
+pub enum ImageError {
     /// The file or the URL cannot be used.
     Invalid(String),
     /// This host cannot use any.
     Unsupported(String),
 }
 
-impl From<String> for PictureError {
-    fn from(reason: String) -> PictureError {
-        PictureError::Invalid(reason)
+impl From<String> for ImageError {
+    fn from(reason: String) -> ImageError {
+        ImageError::Invalid(reason)
     }
 }
 
@@ -35,21 +35,21 @@ pub trait Host: Clock {
     fn utc_offset_minutes(&self) -> i32 {
         0
     }
-    /// Decodes a picture's file: its first frame, in the orientation that it names, on white. A decoder that goes on after
+    /// Decodes an image's file: its first frame, in the orientation that it names, on white. A decoder that goes on after
     /// the future was dropped keeps `_turn` until it has ended: meanwhile nothing else is decoded.
-    fn decode_picture(
+    fn decode_image(
         &self,
         _file: Rc<[u8]>,
         _header: FileHeader,
         _turn: Rc<Permit>,
-    ) -> DecodedPicture {
-        let reason = "pictures are not decoded here".to_owned();
-        Box::pin(async { Err(PictureError::Unsupported(reason)) })
+    ) -> DecodedImage {
+        let reason = "images are not decoded here".to_owned();
+        Box::pin(async { Err(ImageError::Unsupported(reason)) })
     }
-    /// Fetches the file of a picture, which may have `max_bytes`, from an `http:` or `https:` URL.
-    fn fetch_picture(&self, _url: &str, _max_bytes: usize) -> FetchedPicture {
+    /// Fetches the file of an image, which may have `max_bytes`, from an `http:` or `https:` URL.
+    fn fetch_image(&self, _url: &str, _max_bytes: usize) -> FetchedImage {
         let reason = "URLs are fetched in web pages only: send a data: URL".to_owned();
-        Box::pin(async { Err(PictureError::Unsupported(reason)) })
+        Box::pin(async { Err(ImageError::Unsupported(reason)) })
     }
     /// Warns the page's developer (`console.warn`).
     fn warn(&self, message: &str);
@@ -83,13 +83,8 @@ impl Clock for SystemHost {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl Host for SystemHost {
-    fn decode_picture(
-        &self,
-        file: Rc<[u8]>,
-        header: FileHeader,
-        _turn: Rc<Permit>,
-    ) -> DecodedPicture {
-        Box::pin(async move { Ok(Picture::decode(&file, header)?) })
+    fn decode_image(&self, file: Rc<[u8]>, header: FileHeader, _turn: Rc<Permit>) -> DecodedImage {
+        Box::pin(async move { Ok(Image::decode(&file, header)?) })
     }
 
     fn warn(&self, message: &str) {

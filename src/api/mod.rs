@@ -45,10 +45,10 @@ pub use crate::grammar::OutputForm;
 pub use error::Failure;
 #[cfg(not(target_arch = "wasm32"))]
 pub use host::SystemHost;
-pub use host::{DecodedPicture, FetchedPicture, Host, PictureError};
+pub use host::{DecodedImage, FetchedImage, Host, ImageError};
 pub use http::{Attachment, Body, Request, Response};
 pub use models::{
-    Fingerprint, LazyCompiler, ModelState, PictureReader, ReadyEmbedder, ReadyModel, ToolPrompts,
+    Fingerprint, ImageReader, LazyCompiler, ModelState, ReadyEmbedder, ReadyModel, ToolPrompts,
 };
 pub use progress::Progress;
 pub use switches::{
@@ -59,13 +59,14 @@ pub use switches::{
 
 use crate::{Error, RequestFault, Result};
 use endpoint::Endpoint;
-use error::fault_without_param;
+use error::{ErrorForm, fault_without_param};
 
 /// Visits the types of requests, answers and switches, which are declared in TypeScript.
 #[cfg(test)]
 pub(crate) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     routes::visit_types(visitor);
     visitor.visit::<error::ErrorBody<'static>>();
+    visitor.visit::<error::AnthropicErrorBody<'static>>();
     visitor.visit::<switches::EngineSwitches>();
 }
 
@@ -132,7 +133,7 @@ impl Handler {
                 response
             }
         };
-        self.finish(response)
+        self.finish(&request, response)
     }
 
     /// The answer to a request that does not depend on its body, or `None`. `body_bytes` is the length that its head
@@ -143,12 +144,15 @@ impl Handler {
             Ok(Checked::Answered(response)) => response,
             Err(error) => Response::failure(&Failure::from(&error)),
         };
-        Some(self.finish(response))
+        Some(self.finish(request, response))
     }
 
-    fn finish(&self, response: Response) -> Response {
-        let allow_origin = &self.0.switches.cors.allow_origin;
-        response.finish(&random_id::request_id(), allow_origin)
+    fn finish(&self, request: &Request, response: Response) -> Response {
+        let switches = &self.0.switches;
+        let route = routes::find(&request.url, &switches.base_paths);
+        let form = route.map_or(ErrorForm::OpenAi, |(route, _)| route.error_form());
+        let allow_origin = &switches.cors.allow_origin;
+        response.finish(&random_id::request_id(), allow_origin, form)
     }
 
     async fn answer(&self, request: &Request) -> Result<Response> {

@@ -13,7 +13,7 @@ use crate::engine::EngineHandle;
 use crate::engine::embed::EmbeddingHandle;
 use crate::engine::generation::SamplingDefaults;
 use crate::grammar::{Compiler, OutputForm};
-use crate::pictures::PictureFormat;
+use crate::images::ImageFormat;
 use crate::text::{Tokenizer, renders_tools};
 use crate::{Error, RequestFault, Result};
 
@@ -51,10 +51,10 @@ pub struct ReadyModel {
     pub tokenizer: Rc<Tokenizer>,
     /// Covers everything that its answers depend on.
     pub fingerprint: Fingerprint,
-    /// What its files recommend, for the switch `useModelGenerationDefaults`.
+    /// The sampling settings that its files recommend, for the switch `useModelGenerationDefaults`.
     pub sampling_defaults: SamplingDefaults,
-    /// How it takes pictures; `None`: it takes text only.
-    pub pictures: Option<PictureReader>,
+    /// How it takes images; `None`: it takes text only.
+    pub images: Option<ImageReader>,
     /// How it writes tool calls.
     pub output_form: OutputForm,
     /// How tools get into its prompts; `None`: it has no chat template.
@@ -85,30 +85,30 @@ impl ToolPrompts {
     }
 }
 
-/// What a model that takes pictures makes of them.
+/// How a model that takes images reads them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PictureReader {
-    /// What replaces a placeholder.
-    pub format: PictureFormat,
-    /// The token of [`PictureFormat::placeholder`].
+pub struct ImageReader {
+    /// The format of images: the text and the pixels that replace a placeholder.
+    pub format: ImageFormat,
+    /// The token of [`ImageFormat::placeholder`].
     pub placeholder_id: u32,
-    /// The token of [`PictureFormat::row_token`].
+    /// The token of [`ImageFormat::row_token`].
     pub row_id: u32,
 }
 
-impl PictureReader {
+impl ImageReader {
     /// Finds the tokens of `format`.
     ///
     /// # Errors
     /// [`Error::InvalidModelFile`] if the tokenizer does not have them.
-    pub fn new(format: PictureFormat, tokenizer: &Tokenizer) -> Result<PictureReader> {
+    pub fn new(format: ImageFormat, tokenizer: &Tokenizer) -> Result<ImageReader> {
         let id = |token: &str| match tokenizer.encode(token, false)?[..] {
             [id] => Ok(id),
             _ => Err(Error::InvalidModelFile(format!(
                 "the projector needs the token {token}, which the tokenizer does not have"
             ))),
         };
-        Ok(PictureReader {
+        Ok(ImageReader {
             format,
             placeholder_id: id(format.placeholder())?,
             row_id: id(format.row_token())?,
@@ -133,7 +133,7 @@ pub(super) struct Texts {
     pub context_tokens: usize,
 }
 
-/// What a request wants of a model.
+/// The purpose that a request needs a model for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(test, derive(ts_rs::TS, serde::Serialize))]
 #[cfg_attr(test, ts(rename = "Capability"))]
@@ -145,7 +145,7 @@ pub(super) enum Purpose {
 }
 
 impl ModelState {
-    /// What it is ready for.
+    /// The purpose that it is ready for.
     fn purpose(&self) -> Option<Purpose> {
         match self {
             ModelState::Ready(_) => Some(Purpose::Text),
@@ -271,7 +271,7 @@ pub(super) struct Entry {
     /// Unix seconds of the registration.
     pub created_s: u64,
     pub state: ModelState,
-    /// Of the load that runs, or else of the last one.
+    /// The speed of the load that runs, or else of the last one.
     load: LoadPace,
 }
 
@@ -345,7 +345,7 @@ impl Models {
         }
     }
 
-    /// As [`Models::ready`], of a model that makes embeddings.
+    /// Same as [`Models::ready`], for a model that makes embeddings.
     ///
     /// # Errors
     /// `unsupported_parameter` for a model that generates text, and those of the model's state.

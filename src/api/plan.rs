@@ -1,7 +1,7 @@
 //! A plan: what every route that generates text makes of its JSON, and everything that running it needs.
 //! It is validated as far as possible without a model.
 
-use super::fields::images::Images;
+use super::fields::images::RequestImages;
 use super::fields::{Constraint, Length, Logprobs, Prompt, PromptTokens, Restrictions, Sampling};
 use super::models::{ReadyModel, ToolPrompts};
 
@@ -10,15 +10,15 @@ use super::models::{ReadyModel, ToolPrompts};
 pub(super) struct Plan {
     /// A model's id or the alias `default`.
     pub model: String,
-    /// At least one.
+    /// The prompts, at least one.
     pub prompts: Vec<Prompt>,
-    /// Pictures of `prompts` that are no conversations.
-    pub images: Images,
+    /// Images of `prompts` that are no conversations.
+    pub images: RequestImages,
     pub suffix: Suffix,
     pub length: Length,
     /// Put the prompt's text before the completion.
     pub echo: bool,
-    /// Only the text of this many tokens, counted from the prompt's end.
+    /// If set, the echo has only the text of this many tokens, counted from the prompt's end.
     pub echo_last: Option<usize>,
     /// Report what the model was given and what it generated.
     pub raw_output: bool,
@@ -54,7 +54,7 @@ impl MessagePlan {
     }
 }
 
-/// What comes after the prompt and the completion.
+/// The text that follows the prompt and the completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Suffix {
     /// Nothing.

@@ -25,6 +25,11 @@ pub(super) fn response_id() -> String {
     random_id("resp_", ALPHABET.len())
 }
 
+/// `msg_` and 24 of `[A-Za-z0-9]`.
+pub(super) fn message_id() -> String {
+    random_id("msg_", ALPHABET.len())
+}
+
 /// `call_` and 24 of `[A-Za-z0-9]`.
 pub(super) fn tool_call_id() -> String {
     random_id("call_", ALPHABET.len())

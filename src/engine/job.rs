@@ -27,7 +27,7 @@ pub(super) struct Job {
     unread: Option<Events>,
     time_limit: Option<TimeLimit>,
     pub(super) patience: Patience,
-    /// The memory of its pictures, until it is admitted.
+    /// The memory of its images, until it is admitted.
     pub(super) held: Option<Permit>,
 }
 
@@ -155,7 +155,7 @@ impl Job {
         }
     }
 
-    /// What the request holds and may come to hold.
+    /// The memory that the request holds and may come to hold.
     ///
     /// The candidates of a prompt that hold no memory yet count as one: at worst they run one after
     /// another, and the partly filled last page of the prompt passes from one to the next. A state is

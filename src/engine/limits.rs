@@ -56,8 +56,8 @@ pub(super) struct StepLimits {
     pub(super) max_batch: usize,
     /// The model has states: prompts are also cut where snapshots of them are taken.
     pub(super) has_states: bool,
-    /// Prompts are not cut inside of pictures.
-    pub(super) whole_pictures: bool,
+    /// Prompts are not cut inside of images.
+    pub(super) whole_images: bool,
 }
 
 impl StepLimits {
@@ -69,33 +69,33 @@ impl StepLimits {
             few_tokens: model.few_tokens,
             max_batch: model.max_batch.max(1),
             has_states: model.state_slots > 0,
-            whole_pictures: model.whole_pictures,
+            whole_images: model.whole_images,
         }
     }
 
-    /// Whether a cut at `position` would divide a picture that must not be divided.
-    pub(super) fn divides_picture(&self, prompt: &Prompt, position: usize) -> bool {
-        self.whole_pictures && prompt.picture_around(position).is_some()
+    /// Whether a cut at `position` would divide an image that must not be divided.
+    pub(super) fn divides_image(&self, prompt: &Prompt, position: usize) -> bool {
+        self.whole_images && prompt.image_around(position).is_some()
     }
 
-    /// The most of the first `pages` pages whose end divides no picture.
-    pub(super) fn pages_before_pictures(&self, prompt: &Prompt, mut pages: usize) -> usize {
-        while let Some(picture) = prompt.picture_around(pages * self.page_tokens) {
-            pages = picture.start / self.page_tokens;
+    /// The most of the first `pages` pages whose end divides no image.
+    pub(super) fn pages_before_images(&self, prompt: &Prompt, mut pages: usize) -> usize {
+        while let Some(image) = prompt.image_around(pages * self.page_tokens) {
+            pages = image.start / self.page_tokens;
         }
         pages
     }
 
-    /// How many tokens to feed next from `begin` on, up to `stop`, which divides no picture. Where pictures must not be
+    /// How many tokens to feed next from `begin` on, up to `stop`, which divides no image. Where images must not be
     /// divided, a chunk goes on to the end of its last one, and does not leave so few tokens that a step of them would
     /// round differently.
     pub(super) fn tokens_before(&self, prompt: &Prompt, begin: usize, stop: usize) -> usize {
         let tokens = self.chunk_tokens.min(stop - begin);
-        if !self.whole_pictures || begin + tokens == stop {
+        if !self.whole_images || begin + tokens == stop {
             return tokens;
         }
         let cut = begin + tokens;
-        let cut = prompt.picture_around(cut).map_or(cut, |it| it.end);
+        let cut = prompt.image_around(cut).map_or(cut, |it| it.end);
         match stop - cut <= self.few_tokens {
             true => stop - begin,
             false => cut - begin,

@@ -2,9 +2,9 @@
 //! implements [`CausalModel`], and so does a fake in the engine's tests. The engine uses nothing
 //! else of a model.
 //!
-//! Some models see a picture whole (`ModelLimits::whole_pictures`, Gemma 3): its rows attend to each other. Then
-//! neither a chunk of a prompt nor a cached prefix nor a prepared part ends inside a picture, and the model runs each
-//! picture as a step of its own, whose state says how far all rows see (`Segment::is_seen_whole`).
+//! Some models see an image whole (`ModelLimits::whole_images`, Gemma 3): its rows attend to each other. Then
+//! neither a chunk of a prompt nor a cached prefix nor a prepared part ends inside an image, and the model runs each
+//! image as a step of its own, whose state says how far all rows see (`Segment::is_seen_whole`).
 
 pub use super::prompt::{Input, InputEmbeddings};
 
@@ -32,8 +32,8 @@ pub struct ModelLimits {
     pub state_slots: usize,
     /// Values per position of embeddings in a prompt; `None` if the model takes none.
     pub embedding_width: Option<usize>,
-    /// Whether the rows of a picture depend on all of its rows: an input has a whole picture or none of it.
-    pub whole_pictures: bool,
+    /// Whether the rows of an image depend on all of its rows: an input has a whole image or none of it.
+    pub whole_images: bool,
 }
 
 /// The memory of one sequence: its KV pages, how much of them is filled, and where the model has
@@ -83,7 +83,7 @@ pub enum MemoryCopy {
 pub struct Row<'a> {
     /// Its memory; the pages cover all positions that the step writes.
     pub memory: &'a mut SequenceMemory,
-    /// What the step feeds after `memory.len_tokens`; at least one position.
+    /// The input that the step feeds after `memory.len_tokens`; at least one position.
     pub input: Input<'a>,
 }
 
@@ -128,11 +128,11 @@ pub type Masks<'a> = Box<dyn FnOnce() -> Vec<Option<TokenMask>> + 'a>;
 pub struct RowSampler<'a> {
     /// Records the chosen tokens. Nothing else may use it during the step.
     pub sampler: &'a mut Sampler,
-    /// What to report for each token.
+    /// The scores to report for each token.
     pub score: Option<ScoreRequest>,
 }
 
-/// What a step returns, one item per row.
+/// The result of a step, one item per row.
 #[derive(Debug, PartialEq)]
 pub enum StepOutput {
     /// f32 logits `[vocab_size]` after each row, for [`Chooser::Host`].
@@ -230,7 +230,7 @@ pub(super) fn expect(what: &str, found: usize, wanted: usize) -> Result<()> {
     Err(wrong(&format!("{found} {what} instead of {wanted}")))
 }
 
-/// What the model returned for the only row of a step.
+/// The result of the model for the only row of a step.
 pub(super) fn only<T>(what: &str, mut rows: Vec<T>) -> Result<T> {
     expect(what, rows.len(), 1)?;
     Ok(rows.remove(0))

@@ -225,7 +225,7 @@ mod tests {
             few_tokens: 0,
             state_slots: 0,
             embedding_width: None,
-            whole_pictures: false,
+            whole_images: false,
         };
         MemoryPool::new(&limits, max_idle)
     }

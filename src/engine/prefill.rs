@@ -28,7 +28,7 @@ pub(super) struct Prefill {
     pub(super) outcome: Option<Outcome>,
 }
 
-/// What comes after a prompt, for the first token of every candidate.
+/// The result of a prompt, for the first token of every candidate.
 pub(super) struct Outcome {
     pub(super) logits: Vec<f32>,
     pub(super) allowed: Result<Allowed>,
@@ -99,10 +99,10 @@ impl Prefill {
         };
         // At least one token is fed, to have logits.
         let mut most = prompt.len() - 1;
-        if limits.whole_pictures {
+        if limits.whole_images {
             loop {
                 let cached = pool.cached(prompt.page_keys(most, limits.page_tokens));
-                let pages = limits.pages_before_pictures(prompt, cached);
+                let pages = limits.pages_before_images(prompt, cached);
                 most = pages * limits.page_tokens;
                 if pages == cached {
                     break;
@@ -153,7 +153,7 @@ impl Prefill {
         is_inside.then(|| self.memory.pages[end / limits.page_tokens - 1])
     }
 
-    /// What to feed next of a prompt that is not fed yet.
+    /// The next part to feed of a prompt that is not fed yet.
     ///
     /// A model may compute few tokens with other kernels than many, and these round differently. A
     /// prompt with cached pages must give the same bits as one fed from its beginning. So each token is
@@ -166,7 +166,7 @@ impl Prefill {
         let last_page = limits.last_page(end);
         let is_cut = (limits.has_states || limits.ends_shortly(end))
             && begin < last_page
-            && !limits.divides_picture(&self.generation.prompt, last_page);
+            && !limits.divides_image(&self.generation.prompt, last_page);
         match self.generation.prompt_scores {
             // No token of the prompt follows the last one, so it is not scored.
             Some(top) if end - begin > 1 => {

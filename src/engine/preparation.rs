@@ -59,8 +59,8 @@ impl Preparation {
         let part_pages = (PART_TOKENS / page_tokens).max(1);
         let fed_pages = whole_pages.min(cached_pages + part_pages);
         let end = fed_pages * page_tokens + beyond;
-        let end = match limits.whole_pictures {
-            true => prompt.picture_around(end).map_or(end, |it| it.end),
+        let end = match limits.whole_images {
+            true => prompt.image_around(end).map_or(end, |it| it.end),
             false => end,
         };
         let part = prompt.first(end);

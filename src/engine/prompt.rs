@@ -1,4 +1,4 @@
-//! A prompt as a list of spans: token ids, or embeddings such as those of a picture. The engine
+//! A prompt as a list of spans: token ids, or embeddings such as those of an image. The engine
 //! counts positions and compares content keys; only the model reads the values of embeddings. The content key is part
 //! of the key of a cached page. Each position of embeddings has a number of its own beyond the vocabulary, so that
 //! penalties and DRY never match it.
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::pictures::Picture;
+use crate::images::Image;
 
 /// Part of a prompt.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,14 +18,14 @@ pub enum Span {
     Embeddings(Rc<Embeddings>),
 }
 
-/// What takes the place of token embeddings, a row of the residual stream per position.
+/// Rows in the place of token embeddings, a row of the residual stream per position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embeddings {
-    /// Names the content, such as a hash of a picture: equal keys mean equal values.
+    /// Names the content, such as a hash of an image: equal keys mean equal values.
     pub key: u128,
     /// Number of positions.
     pub positions: usize,
-    /// What the rows are made of.
+    /// The source of the rows.
     pub content: Content,
 }
 
@@ -34,8 +34,8 @@ pub struct Embeddings {
 pub enum Content {
     /// `[positions, width]`; the width is [`ModelLimits::embedding_width`](super::ModelLimits).
     Rows(Vec<f32>),
-    /// A picture, or a part of one, in the size that the model's vision tower takes.
-    Pixels(Picture),
+    /// An image, or a part of one, in the size that the model's vision tower takes.
+    Pixels(Image),
 }
 
 /// A prompt, by position. Each position of embeddings has a number of its own instead of a token
@@ -121,7 +121,7 @@ impl Prompt {
         }
     }
 
-    /// What is fed at these positions.
+    /// The input at these positions.
     pub fn input(&self, positions: Range<usize>) -> Input<'_> {
         Input {
             start: positions.start,
@@ -130,14 +130,14 @@ impl Prompt {
         }
     }
 
-    /// The positions of the picture that a cut at `position` would divide.
-    pub(super) fn picture_around(&self, position: usize) -> Option<Range<usize>> {
-        let pictures = self.embeddings.iter().filter(|placed| {
+    /// The positions of the image that a cut at `position` would divide.
+    pub(super) fn image_around(&self, position: usize) -> Option<Range<usize>> {
+        let images = self.embeddings.iter().filter(|placed| {
             let range = placed.range();
-            let is_picture = matches!(placed.content.content, Content::Pixels(_));
-            is_picture && range.start < position && position < range.end
+            let is_image = matches!(placed.content.content, Content::Pixels(_));
+            is_image && range.start < position && position < range.end
         });
-        pictures.map(Placed::range).next()
+        images.map(Placed::range).next()
     }
 
     /// Tokens that follow the prompt.
@@ -183,7 +183,7 @@ impl From<Vec<u32>> for Prompt {
     }
 }
 
-/// What a step feeds to a sequence: token ids, and embeddings in place of some of them.
+/// The input of a step for a sequence: token ids, and embeddings in place of some of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
     /// The position of the first id in the prompt; the end of the prompt, or more, for tokens that follow it.
@@ -200,7 +200,7 @@ pub struct InputEmbeddings<'a> {
     pub at: Range<usize>,
     /// The embeddings.
     pub embeddings: &'a Embeddings,
-    /// Which of their rows.
+    /// The rows of them that are fed.
     pub rows: Range<usize>,
 }
 
@@ -279,7 +279,7 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> Option<Range<usize>> {
 mod tests {
     use super::*;
 
-    fn picture(key: u128, positions: usize) -> Span {
+    fn image(key: u128, positions: usize) -> Span {
         Span::Embeddings(Rc::new(Embeddings {
             key,
             positions,
@@ -287,11 +287,11 @@ mod tests {
         }))
     }
 
-    /// Tokens 1 and 2, three positions of a picture, token 3.
+    /// Tokens 1 and 2, three positions of an image, token 3.
     fn prompt(key: u128) -> Prompt {
         Prompt::new([
             Span::Tokens(vec![1, 2]),
-            picture(key, 3),
+            image(key, 3),
             Span::Tokens(vec![3]),
         ])
     }
@@ -322,21 +322,21 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_divides_a_picture_only_inside_of_it() {
+    fn a_cut_divides_an_image_only_inside_of_it() {
         let rows = prompt(7);
-        let pixels = Content::Pixels(Picture {
+        let pixels = Content::Pixels(Image {
             width: 1,
             height: 1,
             rgb: vec![0; 3],
         });
-        let mut picture = rows.clone();
-        picture.embeddings[0].content = Rc::new(Embeddings {
+        let mut image = rows.clone();
+        image.embeddings[0].content = Rc::new(Embeddings {
             content: pixels,
             ..(*rows.embeddings[0].content).clone()
         });
-        let around = |prompt: &Prompt| [1, 2, 3, 4, 5, 6].map(|at| prompt.picture_around(at));
+        let around = |prompt: &Prompt| [1, 2, 3, 4, 5, 6].map(|at| prompt.image_around(at));
         assert_eq!(
-            around(&picture),
+            around(&image),
             [None, None, Some(2..5), Some(2..5), None, None]
         );
         assert_eq!(around(&rows), [const { None }; 6]);
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(one[0], other[0]);
         assert!(one[1] != other[1] && one[2] != other[2]);
         // The same positions, split differently between two contents.
-        let split = |first, second| keys(&Prompt::new([picture(1, first), picture(1, second)]));
+        let split = |first, second| keys(&Prompt::new([image(1, first), image(1, second)]));
         assert_ne!(split(2, 4)[1], split(3, 3)[1]);
     }
 }

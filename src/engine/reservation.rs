@@ -1,4 +1,4 @@
-//! A reserved place in the queue for a request whose prompts are not ready yet, and the memory that its pictures may hold meanwhile.
+//! A reserved place in the queue for a request whose prompts are not ready yet, and the memory that its images may hold meanwhile.
 
 use std::fmt;
 use std::rc::Rc;
@@ -32,11 +32,11 @@ impl Reservation {
         }
     }
 
-    /// Waits until the pictures of waiting requests leave room for `bytes` of pixels. Requests have their turns in order. The
+    /// Waits until the images of waiting requests leave room for `bytes` of pixels. Requests have their turns in order. The
     /// room is held until the engine admits the request, or the place or the request is dropped.
     pub async fn hold(&mut self, bytes: u64) {
         self.held = None;
-        self.held = Some(self.shared.picture_bytes.acquire(bytes).await);
+        self.held = Some(self.shared.image_bytes.acquire(bytes).await);
     }
 
     /// Gives the place up, but not the memory.

@@ -169,7 +169,7 @@ impl Scheduler {
         let Some(mut job) = waiting.or_else(|| self.next_preparation()) else {
             return false;
         };
-        // The pictures of running requests are bounded by the batch, so others may be decoded.
+        // The images of running requests are bounded by the batch, so others may be decoded.
         job.held = None;
         // Some of its candidates may have been cancelled.
         job.purge(&mut self.pool, &self.limits);

@@ -1,4 +1,4 @@
-//! What the handles and the engine's task share.
+//! The state that the handles and the engine's task share.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use super::semaphore::Semaphore;
 use crate::Error;
 
 /// Most bytes of pixels of the requests that wait. A request that has more waits until no other one has any.
-const MAX_PICTURE_BYTES: u64 = 128 << 20;
+const MAX_IMAGE_BYTES: u64 = 128 << 20;
 
 /// State shared on one thread; no borrow of it outlives a call.
 pub(super) struct Shared {
@@ -21,7 +21,7 @@ pub(super) struct Shared {
     /// The sequences of each request that waits and is not in the queue yet.
     pub(super) reserved: RefCell<Vec<usize>>,
     /// Bytes of pixels that the waiting requests hold.
-    pub(super) picture_bytes: Semaphore,
+    pub(super) image_bytes: Semaphore,
     /// Prompts to feed while the engine is idle.
     pub(super) preparations: RefCell<Preparations>,
     /// Sequences of the requests that the engine has taken from the queue and not ended.
@@ -42,7 +42,7 @@ impl Default for Shared {
         Shared {
             queue: RefCell::default(),
             reserved: RefCell::default(),
-            picture_bytes: Semaphore::new(MAX_PICTURE_BYTES),
+            image_bytes: Semaphore::new(MAX_IMAGE_BYTES),
             preparations: RefCell::default(),
             running_sequences: Cell::default(),
             free: Cell::default(),

@@ -1,12 +1,12 @@
-//! The rows that a vision tower has made of pictures, kept under the keys of their content, so that the next question
-//! about a picture does not encode it again.
+//! The rows that a vision tower has made of images, kept under the keys of their content, so that the next question
+//! about an image does not encode it again.
 
 use std::rc::Rc;
 
 /// Most bytes that are kept: 256 tiles of a model of 1024 columns and 64 rows per tile.
 const MAX_BYTES: usize = 64 << 20;
 
-/// The rows of recently used pictures.
+/// The rows of recently used images.
 #[derive(Debug, Default)]
 pub(super) struct Features {
     /// The most recently used one last.
@@ -15,7 +15,7 @@ pub(super) struct Features {
 }
 
 impl Features {
-    /// The rows of a picture.
+    /// The rows of an image.
     pub(super) fn get(&mut self, key: u128) -> Option<Rc<[f32]>> {
         let at = self.entries.iter().position(|(known, _)| *known == key)?;
         let entry = self.entries.remove(at);

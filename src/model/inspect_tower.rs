@@ -1,13 +1,13 @@
-//! What a vision tower and its projector are, from their header. Reads no tensor and requests no device.
+//! Describes a vision tower and its projector, from their header. Reads no tensor and requests no device.
 
 use serde::Serialize;
 
 use super::inspect::{TensorTypeReport, tensor_types};
 use super::vision::{self, ARCHITECTURE, VisionConfig};
-use crate::pictures::PictureGeometry;
+use crate::images::ImageGeometry;
 use crate::weights::Gguf;
 
-/// What a header says about a vision tower and its projector. What this build does not support is `None`.
+/// The description of a vision tower and its projector in their header. Parts that this build does not support are `None`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(rename = "InspectedProjector"))]
@@ -34,7 +34,7 @@ pub struct InspectedTower {
 pub struct TowerSizes {
     /// The embedding length of the text models that it fits.
     pub embedding_length: usize,
-    /// What stands for a picture in a prompt.
+    /// The placeholder of an image in a prompt.
     pub placeholder: &'static str,
     /// Layers.
     pub layers: usize,
@@ -46,26 +46,26 @@ pub struct TowerSizes {
     pub heads: usize,
     /// Width and height of a patch, in pixels.
     pub patch_pixels: usize,
-    /// What becomes of a picture.
-    pub pictures: PictureSizes,
+    /// The sizes and tokens of images.
+    pub images: ImageSizes,
 }
 
-/// Sizes of pictures, and how many tokens they become.
+/// Sizes of images, and how many tokens they become.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
-pub struct PictureSizes {
-    /// `square`: every picture is stretched to one square. `tiles`: it is cut into squares, beside the whole picture as one. `any`: it is
+pub struct ImageSizes {
+    /// `square`: every image is stretched to one square. `tiles`: it is cut into squares, beside the whole image as one. `any`: it is
     /// seen in a size near its own.
     #[cfg_attr(test, ts(type = r#""square" | "tiles" | "any""#))]
     pub kind: &'static str,
     /// Width and height of a square, in pixels; of `any`, what both sides are multiples of.
     pub side_pixels: usize,
-    /// The longest side that a picture is resized to before it is cut.
+    /// The longest side that an image is resized to before it is cut.
     pub longest_edge_pixels: Option<usize>,
-    /// Fewest tokens of a picture, without the texts around it.
+    /// Fewest tokens of an image, without the texts around it.
     pub min_tokens: usize,
-    /// Most tokens of a picture, without the texts around it.
+    /// Most tokens of an image, without the texts around it.
     pub max_tokens: usize,
 }
 
@@ -101,14 +101,14 @@ fn sizes(config: &VisionConfig) -> TowerSizes {
         ffn_dim: config.layers.ffn_dim,
         heads: config.layers.heads,
         patch_pixels: config.patch_size,
-        pictures: picture_sizes(config.squares.geometry),
+        images: image_sizes(config.squares.geometry),
     }
 }
 
-fn picture_sizes(geometry: PictureGeometry) -> PictureSizes {
+fn image_sizes(geometry: ImageGeometry) -> ImageSizes {
     let summary = geometry.summary();
     let [min_tokens, max_tokens] = summary.rows;
-    PictureSizes {
+    ImageSizes {
         kind: summary.kind,
         side_pixels: summary.side_pixels,
         longest_edge_pixels: summary.longest_edge_pixels,
@@ -125,32 +125,32 @@ mod tests {
     use crate::weights::BytesSource;
 
     fn header(name: &str) -> Gguf {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/pictures");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/images");
         let file = std::fs::read(folder.join(name)).unwrap();
         pollster::block_on(Gguf::read(&BytesSource(&file))).unwrap()
     }
 
-    fn pictures(name: &str) -> PictureSizes {
+    fn images(name: &str) -> ImageSizes {
         let gguf = header(name);
         assert!(is_tower(&gguf), "{name}");
-        inspect_tower(&gguf).hyperparameters.unwrap().pictures
+        inspect_tower(&gguf).hyperparameters.unwrap().images
     }
 
     #[test]
-    fn each_family_says_what_becomes_of_a_picture() {
-        let square = pictures("gemma3.mmproj.gguf");
+    fn each_family_says_what_becomes_of_an_image() {
+        let square = images("gemma3.mmproj.gguf");
         assert_eq!((square.kind, square.longest_edge_pixels), ("square", None));
         assert_eq!(square.min_tokens, square.max_tokens);
-        let tiles = pictures("idefics3.mmproj.gguf");
+        let tiles = images("idefics3.mmproj.gguf");
         assert_eq!(tiles.kind, "tiles");
         let edge = tiles.longest_edge_pixels.unwrap();
         let columns = edge.div_ceil(tiles.side_pixels);
-        // One row of tiles or a square of them, and the whole picture.
+        // One row of tiles or a square of them, and the whole image.
         assert_eq!(
             tiles.max_tokens * (columns + 1),
             tiles.min_tokens * (columns * columns + 1)
         );
-        let any = pictures("qwen3vl.mmproj.gguf");
+        let any = images("qwen3vl.mmproj.gguf");
         assert_eq!(any.kind, "any");
         assert!(any.min_tokens < any.max_tokens && any.max_tokens <= 1024);
         assert!(!is_tower(&header("gemma3.gguf")));

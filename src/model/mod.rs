@@ -7,13 +7,13 @@
 //! |---|---|
 //! | `config` | hyperparameters; typed access to GGUF metadata and `config.json` |
 //! | `architectures` | one file per architecture: what differs from a Llama |
-//! | `vision` | one file per family of models that take pictures: its towers, pictures and folders |
+//! | `vision` | one file per family of models that take images: its towers, images and folders |
 //! | `hugging_face` | a Hugging Face folder as the GGUF file that a converter would make of it |
 //! | `layers` | burn modules over `ops` |
 //! | `load_options`, `kv_reservation`, `load`, `checkpoint` | from a file to a decoder on a device |
 //! | `lora` | adapters beside the decoder's matrices |
 //! | `steps`, `slots`, `pace` | steps of the device and their captured graphs |
-//! | `patch_grid`, `picture_rows`, `features` | runs a vision tower; the rows it has made |
+//! | `patch_grid`, `image_rows`, `features` | runs a vision tower; the rows it has made |
 //! | `transformer` | the model that the engine runs: sequences in pages, cut into steps |
 //! | `inspect`, `inspect_tower`, `refusal` | a report on a header; why the model does not load |
 //! | `sampling_defaults` | the sampling that a header recommends |
@@ -23,6 +23,7 @@ mod checkpoint;
 pub mod config;
 mod features;
 mod hugging_face;
+mod image_rows;
 mod inspect;
 mod inspect_tower;
 mod kv_reservation;
@@ -32,7 +33,6 @@ mod load_options;
 mod lora;
 mod pace;
 mod patch_grid;
-mod picture_rows;
 mod refusal;
 mod sampling_defaults;
 mod slots;
@@ -47,6 +47,7 @@ pub use architectures::names as architecture_names;
 pub use checkpoint::{Checkpoint, CheckpointSource};
 pub use config::ModelConfig;
 pub use hugging_face::Quantize;
+pub use image_rows::Vision;
 pub use inspect::{ModelReport, for_sequences, inspect};
 pub use inspect_tower::{InspectedTower, inspect_tower, is_tower};
 pub use layers::{experts::ExpertFeedForward, linear::Norm};
@@ -54,7 +55,6 @@ pub use load::matrix_types;
 pub(crate) use load::{Plan, TowerPlan, load_weights, outline, plan};
 pub use load_options::LoadOptions;
 pub use lora::Adapter;
-pub use picture_rows::Vision;
 pub use refusal::{check_budget, refusal, tower_refusal};
 pub use sampling_defaults::sampling_defaults;
 pub use transformer::Transformer;

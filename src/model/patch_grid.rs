@@ -1,15 +1,15 @@
-//! The patches of a picture of any size, in the order of towers that merge squares of patches: window by window from the
+//! The patches of an image of any size, in the order of towers that merge squares of patches: window by window from the
 //! top left, within a window square by square, and within a square patch by patch.
 //!
-//! A window of a picture is a sequence. Towers that attend within windows compute patches window by window. Their
+//! A window of an image is a sequence. Towers that attend within windows compute patches window by window. Their
 //! layers use one of two step states over the same keys and values: of a single sequence, or of a sequence per window,
-//! which may begin within a page (`ops/whole_attention.rs`). Rows get the order of the picture when they are read.
+//! which may begin within a page (`ops/whole_attention.rs`). Rows get the order of the image when they are read.
 
 use std::ops::Range;
 
 use crate::ops::step::PARTS;
 
-/// Patches of a picture.
+/// Patches of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PatchGrid {
     /// Patches above each other; a multiple of `merge`.
@@ -18,7 +18,7 @@ pub(super) struct PatchGrid {
     pub(super) columns: usize,
     /// Patches on each side of a square.
     pub(super) merge: usize,
-    /// Squares on each side of a window. Those at the right and at the lower edge may be smaller. `None` if the picture is
+    /// Squares on each side of a window. Those at the right and at the lower edge may be smaller. `None` if the image is
     /// one window.
     pub(super) window: Option<usize>,
 }
@@ -54,7 +54,7 @@ impl PatchGrid {
         squares.map(move |[rows, columns]| rows.len() * columns.len() * square)
     }
 
-    /// Where each square is in the order of towers, from the top left of the picture row by row.
+    /// Where each square is in the order of towers, from the top left of the image row by row.
     pub(super) fn square_places(self) -> Vec<usize> {
         let columns = self.columns / self.merge;
         let mut places = vec![0; self.count() / self.merge.pow(2)];
@@ -94,7 +94,7 @@ impl PatchGrid {
         values
     }
 
-    /// A learned position for each patch, `[patches, dim]`: `table` `[side * side, dim]` covers the whole picture, and is
+    /// A learned position for each patch, `[patches, dim]`: `table` `[side * side, dim]` covers the whole image, and is
     /// interpolated between its entries.
     pub(super) fn positions(self, table: &[f32], side: usize) -> Vec<f32> {
         let dim = table.len() / (side * side);
@@ -192,7 +192,7 @@ mod tests {
         // The first square of the second row, and the first of the second window.
         assert_eq!(places[8..12], [[2, 0], [2, 1], [3, 0], [3, 1]]);
         assert_eq!(places[16], [0, 4]);
-        // A larger window than the picture is none.
+        // A larger window than the image is none.
         let whole = PatchGrid {
             window: Some(9),
             ..grid

@@ -1,4 +1,4 @@
-//! Adds given rows, such as values of a picture for the output of a layer, to the tokens that stand for them: for an id
+//! Adds given rows, such as values of an image for the output of a layer, to the tokens that stand for them: for an id
 //! below the embedding table's number of rows `out[token] = x[token]`, for others `x[token] + given[first + id - rows]`.
 
 use burn::backend::flex::FlexTensor;
@@ -32,7 +32,7 @@ op! {
 
 const WORKGROUP: usize = 64;
 
-/// Which rows are added.
+/// The rows that are added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GivenRows {
     /// Rows of the embedding table; larger ids are given.

@@ -1,4 +1,4 @@
-//! Rows of a (quantized) table by token id, or rows that are given, such as those of a picture: for an id below the
+//! Rows of a (quantized) table by token id, or rows that are given, such as those of an image: for an id below the
 //! table's number of rows `out[token] = scale * table[id]`, for others `given[id - rows]`.
 
 use burn::backend::flex::FlexTensor;

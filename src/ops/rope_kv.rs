@@ -56,7 +56,7 @@ pub fn turns(radians: &[f64], device: &Device) -> Tensor<1, Int> {
     upload_words(turns, [len], device)
 }
 
-/// As [`turns`], for rotary positions of parts: the angles, then the part that each pair turns by.
+/// Same as [`turns`], for rotary positions of parts: the angles, then the part that each pair turns by.
 pub fn turns_by_parts(radians: &[f64], parts: &[u32], device: &Device) -> Tensor<1, Int> {
     assert_eq!(radians.len(), parts.len(), "a part per pair");
     let mut words = in_turns(radians);
@@ -165,6 +165,7 @@ pub(super) fn rotation(kernel: Kernel, shape: RopeShape, norm_eps: Option<f32>) 
         .constant("HEAD_DIM", shape.head_dim)
         .constant_bool("NEOX", shape.neox)
         .constant_bool("BY_PARTS", shape.by_parts)
+        .constant_bool("NORM_LAST", shape.norm_last)
         .constant("ROPE_DIMS", shape.rope_dims)
         .constant_f32("MAGNITUDE", shape.magnitude)
         .constant_f32("Q_SCALE", shape.q_scale)
@@ -251,7 +252,7 @@ impl UnrotatedHeads<Flex> {
         let parts = if shape.by_parts { parts } else { &[] };
         let heads = from.chunks_exact(shape.head_dim);
         for (head, to) in heads.zip(to.chunks_exact_mut(shape.head_dim)) {
-            let head = self.normed(head, which);
+            let head = self.normed(head, which, shape);
             for (to, from) in to.iter_mut().zip(&head) {
                 *to = from * scale;
             }
@@ -267,16 +268,25 @@ impl UnrotatedHeads<Flex> {
                 to[a] = (head[a] * cos - head[b] * sin) * scale;
                 to[b] = (head[a] * sin + head[b] * cos) * scale;
             }
+            if let InputNorm::Rms { norm, .. } = &self.norm
+                && shape.norm_last
+            {
+                let weights = &norm.storage::<f32>()[which * shape.head_dim..];
+                to.iter_mut().zip(weights).for_each(|(to, w)| *to *= w);
+            }
         }
     }
 
-    fn normed(&self, head: &[f32], which: usize) -> Vec<f32> {
+    fn normed(&self, head: &[f32], which: usize, shape: RopeShape) -> Vec<f32> {
         let InputNorm::Rms { norm, eps } = &self.norm else {
             return head.to_vec();
         };
-        let weights = &norm.storage::<f32>()[which * head.len()..];
         let mean = head.iter().map(|v| v * v).sum::<f32>() / head.len() as f32;
         let scale = (mean + eps).sqrt().recip();
+        if shape.norm_last {
+            return head.iter().map(|v| v * scale).collect();
+        }
+        let weights = &norm.storage::<f32>()[which * head.len()..];
         let scaled = head.iter().zip(weights).map(|(v, w)| v * scale * w);
         scaled.collect()
     }

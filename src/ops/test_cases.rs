@@ -114,6 +114,7 @@ pub(super) fn heads() -> Vec<(RopeShape, AttentionShape, Option<f32>, KvFormat)>
             head_dim,
             neox,
             by_parts: false,
+            norm_last: head_dim == 80,
             rope_dims,
             magnitude: 1.0,
             q_scale: 0.1,

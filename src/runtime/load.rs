@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    api::PictureReader,
+    api::ImageReader,
     device::ComputeDevice,
     engine::CausalModel,
     model::{
@@ -26,11 +26,11 @@ use crate::{
     weights::{ByteSource, Gguf, ModelFiles},
 };
 
-/// What to load.
+/// The files, the device and the options of a load.
 pub struct LoadRequest<'f, F, A> {
     /// The model's files.
     pub files: &'f F,
-    /// The file of the vision tower of a model that takes pictures.
+    /// The file of the vision tower of a model that takes images.
     pub projector: Option<&'f F>,
     /// The adapters to start with.
     pub adapters: &'f [AdapterFiles<A>],
@@ -46,11 +46,11 @@ pub struct Loaded {
     pub model: Transformer,
     /// Its tokenizer.
     pub tokenizer: Rc<Tokenizer>,
-    /// How it takes pictures.
-    pub pictures: Option<PictureReader>,
+    /// How it takes images.
+    pub images: Option<ImageReader>,
     /// The sampling parameters that its files recommend.
     pub sampling_defaults: SamplingDefaults,
-    /// What was loaded.
+    /// The report of the load.
     pub report: LoadReport,
     pub(super) fingerprint_parts: FingerprintParts,
     pub(super) kernels: KernelChoice,
@@ -60,7 +60,7 @@ pub struct Loaded {
 /// requests no device. `progress` is called with the tensor bytes read so far and in total.
 ///
 /// # Errors
-/// As [`open()`] and [`start()`]; errors of `device`; as
+/// Same as [`open()`] and [`start()`]; errors of `device`; as
 /// [`Adapters::set_on`](super::Adapters::set_on).
 pub async fn load<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     request: LoadRequest<'_, F, A>,
@@ -70,10 +70,10 @@ pub async fn load<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     reload(request, KnownKernels::None, device, progress).await
 }
 
-/// As [`load`], with what an earlier load found out about the kernels.
+/// Same as [`load`], with what an earlier load found out about the kernels.
 ///
 /// # Errors
-/// As [`load`].
+/// Same as [`load`].
 pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     request: LoadRequest<'_, F, A>,
     known: KnownKernels<'_>,
@@ -114,7 +114,7 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
         let progress = |read_bytes| progress(text_bytes + read_bytes, text_bytes + tower_bytes);
         start_tower(&mut started.model, tower, &projector.0.source, progress).await?;
     }
-    let pictures = started.pictures(&tokenizer)?;
+    let images = started.images(&tokenizer)?;
     let recording = started.record(&chosen.device).await?;
     opened.adapters.set_on(&mut started.model).await?;
     if started.is_kept {
@@ -135,13 +135,13 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
         kernels: KernelChoice::of(started.conditions, &started.model),
         sampling_defaults: sampling_defaults(&checkpoint.gguf.metadata),
         model: started.model,
-        pictures,
+        images,
         tokenizer,
         report,
     })
 }
 
-/// What is started first: the text model, beside which a tower may stand.
+/// The text model, which is started first, and the tower beside it, if there is one.
 struct Text<'f, S> {
     checkpoint: &'f Checkpoint<S>,
     projector: Option<&'f Projector<S>>,
@@ -228,11 +228,11 @@ impl<S: ByteSource> Text<'_, S> {
 }
 
 impl Started {
-    /// How the model takes pictures, if a tower stands beside it.
-    fn pictures(&self, tokenizer: &Tokenizer) -> Result<Option<PictureReader>> {
+    /// How the model takes images, if a tower stands beside it.
+    fn images(&self, tokenizer: &Tokenizer) -> Result<Option<ImageReader>> {
         let format = self.tower.as_ref().map(|tower| tower.config().format());
-        let pictures = format.map(|format| PictureReader::new(format, tokenizer));
-        pictures.transpose()
+        let images = format.map(|format| ImageReader::new(format, tokenizer));
+        images.transpose()
     }
 
     /// Records the steps. Returns how long it took, in milliseconds of the device's clock.

@@ -167,6 +167,7 @@ impl HookedHandler {
             headers: vec![("content-type".to_owned(), "application/json".to_owned())],
             body: Body::Full(body.into_bytes()),
             progress: Rc::default(),
+            failure: None,
         })
     }
 

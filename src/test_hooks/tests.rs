@@ -49,7 +49,7 @@ impl CausalModel for Steps {
             few_tokens: 0,
             state_slots: 0,
             embedding_width: None,
-            whole_pictures: false,
+            whole_images: false,
         }
     }
 

@@ -1,11 +1,11 @@
-//! Pictures beside the body of a request, as the worker passes them.
+//! Images beside the body of a request, as the worker passes them.
 
 use std::rc::Rc;
 
 use wasm_bindgen::prelude::*;
 
 use crate::api::Attachment;
-use crate::pictures::Picture;
+use crate::images::Image;
 
 #[wasm_bindgen]
 extern "C" {
@@ -22,7 +22,7 @@ extern "C" {
     fn rgba(this: &PageAttachment) -> Option<Vec<u8>>;
 }
 
-/// The picture. Its pixels are opaque. An incomplete row at their end is left out.
+/// The image. Its pixels are opaque. An incomplete row at their end is left out.
 pub(super) fn attachment(given: &PageAttachment) -> Attachment {
     if let Some(file) = given.file() {
         return Attachment::File(file.into());
@@ -32,5 +32,5 @@ pub(super) fn attachment(given: &PageAttachment) -> Attachment {
     let height = rgba.len().checked_div(4 * width).unwrap_or_default();
     let rgb = rgba.chunks_exact(4).take(width * height);
     let rgb = rgb.flat_map(|pixel| &pixel[..3]).copied().collect();
-    Attachment::Pixels(Rc::new(Picture { width, height, rgb }))
+    Attachment::Pixels(Rc::new(Image { width, height, rgb }))
 }

@@ -9,10 +9,10 @@ use gloo::timers::callback::Timeout;
 use wasm_bindgen_futures::spawn_local;
 
 use super::options::EngineOptions;
-use super::{picture, remote_picture};
-use crate::api::{DecodedPicture, FetchedPicture, Host, PictureError};
+use super::{image, remote_image};
+use crate::api::{DecodedImage, FetchedImage, Host, ImageError};
 use crate::engine::{Clock, Permit};
-use crate::pictures::FileHeader;
+use crate::images::FileHeader;
 
 /// The browser, or the program around the package.
 pub(super) struct BrowserHost {
@@ -20,7 +20,7 @@ pub(super) struct BrowserHost {
 }
 
 impl BrowserHost {
-    /// `options` has what decodes and fetches pictures.
+    /// `options` has what decodes and fetches images.
     pub(super) fn new(options: EngineOptions) -> BrowserHost {
         BrowserHost { options }
     }
@@ -50,32 +50,27 @@ impl Host for BrowserHost {
         -(js_sys::Date::new_0().get_timezone_offset() as i32)
     }
 
-    fn decode_picture(
-        &self,
-        file: Rc<[u8]>,
-        header: FileHeader,
-        turn: Rc<Permit>,
-    ) -> DecodedPicture {
-        let decoder = self.options.decode_picture();
+    fn decode_image(&self, file: Rc<[u8]>, header: FileHeader, turn: Rc<Permit>) -> DecodedImage {
+        let decoder = self.options.decode_image();
         let (sender, receiver) = oneshot::channel();
         // Neither decoder can be stopped, so this goes on after the future was dropped.
         spawn_local(async move {
             let decoded = match decoder {
-                None => picture::decode(&file, || sender.is_canceled()).await,
-                Some(decoder) => picture::decode_with(decoder, &file, header).await,
+                None => image::decode(&file, || sender.is_canceled()).await,
+                Some(decoder) => image::decode_with(decoder, &file, header).await,
             };
             drop(turn);
             // The receiver is gone if the request was cancelled.
             let _ = sender.send(decoded);
         });
         Box::pin(async move {
-            let ended = || Err(PictureError::Invalid("the decoder has ended".into()));
+            let ended = || Err(ImageError::Invalid("the decoder has ended".into()));
             receiver.await.unwrap_or_else(|_| ended())
         })
     }
 
-    fn fetch_picture(&self, url: &str, max_bytes: usize) -> FetchedPicture {
-        Box::pin(remote_picture::fetch(
+    fn fetch_image(&self, url: &str, max_bytes: usize) -> FetchedImage {
+        Box::pin(remote_image::fetch(
             self.options.again(),
             url.to_owned(),
             max_bytes,

@@ -11,7 +11,7 @@
 //! | `sha256` | the hash of a downloaded file |
 //! | `webgpu` | the GPU device in a browser |
 //! | `measure` | the CPU time of a decode step; only with the feature `replay-bench` |
-//! | `picture`, `remote_picture`, `attachments` | decodes pictures; fetches them; those beside the body of a request |
+//! | `image`, `remote_image`, `attachments` | decodes images; fetches them; those beside the body of a request |
 //! | `host`, `clock`, `errors` | what the endpoint needs of the browser; time; errors as JavaScript sees them |
 
 mod adapters;
@@ -21,13 +21,13 @@ mod cpu_kernels;
 mod engine;
 mod errors;
 mod host;
+mod image;
 mod inspect;
 mod json_value;
 #[cfg(feature = "replay-bench")]
 mod measure;
 mod options;
-mod picture;
-mod remote_picture;
+mod remote_image;
 mod response;
 mod sha256;
 mod source;

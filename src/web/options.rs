@@ -46,14 +46,14 @@ extern "C" {
     #[wasm_bindgen(method, getter, js_name = keptKernels)]
     pub(super) fn kept_kernels(this: &EngineOptions) -> Option<String>;
 
-    /// Decodes the file of a picture, where the program has no `createImageBitmap`:
+    /// Decodes the file of an image, where the program has no `createImageBitmap`:
     /// `(file) => Promise<{ width, height, channels, data }>` of 8 bits per channel, turned as Exif says.
-    #[wasm_bindgen(method, getter, js_name = decodePicture)]
-    pub(super) fn decode_picture(this: &EngineOptions) -> Option<Function>;
+    #[wasm_bindgen(method, getter, js_name = decodeImage)]
+    pub(super) fn decode_image(this: &EngineOptions) -> Option<Function>;
 
-    /// Fetches the file of a picture: `(url, maxBytes, signal) => Promise<Uint8Array>`.
-    #[wasm_bindgen(method, catch, js_name = fetchPicture)]
-    pub(super) fn fetch_picture(
+    /// Fetches the file of an image: `(url, maxBytes, signal) => Promise<Uint8Array>`.
+    #[wasm_bindgen(method, catch, js_name = fetchImage)]
+    pub(super) fn fetch_image(
         this: &EngineOptions,
         url: &str,
         max_bytes: f64,
@@ -110,7 +110,7 @@ impl EngineOptions {
         }
     }
 
-    /// What JavaScript adds to wgpu; `None` if the worker passed nothing.
+    /// The functions that JavaScript adds to wgpu; `None` if the worker passed nothing.
     pub(super) fn page_webgpu(&self) -> Option<Rc<PageWebGpu>> {
         self.webgpu().map(Rc::new)
     }

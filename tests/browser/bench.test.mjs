@@ -4,33 +4,33 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { parseOptions } from "../../scripts/bench/options.mjs";
-import { measurePicturesInPage } from "../../scripts/bench/pictures_page.mjs";
-import { pictureLine } from "../../scripts/bench/report.mjs";
+import { measureImagesInPage } from "../../scripts/bench/images_page.mjs";
+import { imageLine } from "../../scripts/bench/report.mjs";
 import { root } from "../../scripts/process.mjs";
 import { startHarness, wasmIsBuilt } from "./harness.mjs";
 
-test("pictures are measured in the page", {
+test("images are measured in the page", {
   skip: !wasmIsBuilt && "skipped: the wasm module is not built",
 }, async () => {
   const harness = await startHarness({
-    mounts: { "/models/": join(root, "tests/parity/pictures/") },
+    mounts: { "/models/": join(root, "tests/parity/images/") },
   });
   try {
     const page = await harness.open();
     const options = { device: "cpu", threads: 1, side: 64, rounds: 2 };
     const url = "/models/idefics3.gguf";
     const projectorUrl = "/models/idefics3.mmproj.gguf";
-    const measured = await page.evaluate(measurePicturesInPage, { url, projectorUrl, ...options });
+    const measured = await page.evaluate(measureImagesInPage, { url, projectorUrl, ...options });
     assert.equal(measured.error, undefined);
     assert.equal(measured.info.projector.kind, "idefics3");
     assert.equal(measured.samples.length, 2);
     for (const sample of [measured.cold, ...measured.samples]) {
-      assert.ok(sample.prompt_tokens > 16, "the rows of the picture");
+      assert.ok(sample.prompt_tokens > 16, "the rows of the image");
       assert.equal(sample.prompt_tokens, measured.cold.prompt_tokens);
       assert.ok(sample.first_ms > 0);
-      assert.ok(Number.isFinite(sample.picture_ms));
+      assert.ok(Number.isFinite(sample.image_ms));
     }
-    const failed = await page.evaluate(measurePicturesInPage, {
+    const failed = await page.evaluate(measureImagesInPage, {
       url,
       projectorUrl: url,
       ...options,
@@ -42,14 +42,14 @@ test("pictures are measured in the page", {
 });
 
 test("the line has medians, and no rate where there is none", () => {
-  const sample = (first_ms, picture_ms) => ({ prompt_tokens: 90, first_ms, picture_ms });
-  assert.deepEqual(pictureLine([sample(300, 100), sample(900, 800), sample(400, 200)]), {
+  const sample = (first_ms, image_ms) => ({ prompt_tokens: 90, first_ms, image_ms });
+  assert.deepEqual(imageLine([sample(300, 100), sample(900, 800), sample(400, 200)]), {
     prompt_tokens: 90,
     first_token_ms: 400,
-    picture_ms: 200,
-    pictures_per_s: 5,
+    image_ms: 200,
+    images_per_s: 5,
   });
-  assert.equal(pictureLine([sample(300, -1)]).pictures_per_s, null);
+  assert.equal(imageLine([sample(300, -1)]).images_per_s, null);
 });
 
 test("options that do not fit together are refused", () => {

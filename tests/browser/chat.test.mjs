@@ -1,4 +1,4 @@
-//! Chat with the real engine on the CPU device in Chromium: `engine.chat.completions.create`, `engine.responses.create`, and the real `openai` SDK and AI
+//! Chat with the real engine on the CPU device in Chromium: `engine.chat.completions.create`, `engine.responses.create`, `engine.messages`, and the real `openai` SDK and AI
 //! SDK through `engine.fetch` and the service worker. Without npm's registry the AI SDK's tests are skipped.
 
 import assert from "node:assert/strict";
@@ -118,6 +118,33 @@ describe("chat", { skip: !wasmIsBuilt && "skipped: the wasm module is not built"
     assert.equal(message.content[0].text, text);
     assert.equal(last.type, `response.${whole.status}`);
     assert.equal(last.response.output[0].content[0].text, text);
+  });
+
+  test("messages in Anthropic's form answer whole and streamed, and count tokens", async () => {
+    const { whole, text, last, counted, failure } = await page.evaluate(async () => {
+      const body = {
+        model: "default",
+        messages: [{ role: "user", content: "Tell me of a fox." }],
+        temperature: 0,
+        max_tokens: 12,
+      };
+      const whole = await engine.messages.create(body);
+      let text = "";
+      let last;
+      for await (const event of engine.messages.create({ ...body, stream: true })) {
+        if (event.type === "content_block_delta") text += event.delta.text;
+        last = event;
+      }
+      const counted = await engine.messages.countTokens({ ...body, max_tokens: undefined });
+      const failure = await caught(() => engine.messages.create({ ...body, temperature: 2 }));
+      return { whole, text, last, counted, failure };
+    });
+    assert.ok(text.length > 0);
+    assert.equal(whole.content[0].text, text);
+    assert.deepEqual(last, { type: "message_stop" });
+    const { input_tokens, cache_read_input_tokens } = whole.usage;
+    assert.deepEqual(counted, { input_tokens: input_tokens + cache_read_input_tokens });
+    assert.equal(failure.code, "out_of_range");
   });
 
   test("a model without a template says what to do", async () => {

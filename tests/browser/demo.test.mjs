@@ -11,7 +11,7 @@ import { root } from "../../scripts/process.mjs";
 import { serve } from "../../scripts/server.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
 import { bundleFakeWorker, startHarness, wasmIsBuilt } from "./harness.mjs";
-import { png } from "./picture_files.mjs";
+import { png } from "./image_files.mjs";
 
 const DEMO = { "/demo/": join(root, "www/demo/") };
 const SHOTS = process.env.INPAGE_SCREENSHOTS;
@@ -116,17 +116,17 @@ describe("the demo with a fake engine", () => {
     assert.equal(await page.isVisible("#run-error"), false);
   });
 
-  test("pictures of the prompt are picked, pasted and dropped where the cursor is, and sent in that order", async () => {
-    assert.equal(await page.isVisible("#prompt-picture-tools"), false);
+  test("images of the prompt are picked, pasted and dropped where the cursor is, and sent in that order", async () => {
+    assert.equal(await page.isVisible("#prompt-image-tools"), false);
     await page.check('input[name="source"][value="url"]');
     const url = `${harness.origin}/models/tales.gguf`;
     await page.fill("#model-url", url);
     await page.fill("#projector-url", `${url}?projector`);
     await page.click("#load");
-    await page.waitForSelector("#prompt-picture-tools:visible");
-    const picture = png({ width: 40, height: 30, data: Buffer.alloc(40 * 30 * 3, 90) });
-    // The fake engine tells pictures by their sizes. Bytes after the end of a PNG file are ignored.
-    const [a, b, c] = [1, 2, 3].map((count) => Buffer.concat([picture, Buffer.alloc(count)]));
+    await page.waitForSelector("#prompt-image-tools:visible");
+    const image = png({ width: 40, height: 30, data: Buffer.alloc(40 * 30 * 3, 90) });
+    // The fake engine tells images by their sizes. Bytes after the end of a PNG file are ignored.
+    const [a, b, c] = [1, 2, 3].map((count) => Buffer.concat([image, Buffer.alloc(count)]));
     const transferOf = (buffer, name) =>
       page.evaluateHandle(
         ({ bytes, name }) => {
@@ -136,11 +136,11 @@ describe("the demo with a fake engine", () => {
         },
         { bytes: Array.from(buffer), name },
       );
-    await page.fill("#prompt", "say:pictures");
+    await page.fill("#prompt", "say:images");
     const picked = { name: "a.png", mimeType: "image/png", buffer: a };
-    await page.setInputFiles("#prompt-picture-file", picked);
-    await says(page, "#prompt-pictures", /19 tokens, read in \d+\.\d s/);
-    assert.equal(await page.inputValue("#prompt"), "say:pictures<image>");
+    await page.setInputFiles("#prompt-image-file", picked);
+    await says(page, "#prompt-images", /19 tokens, read in \d+\.\d s/);
+    assert.equal(await page.inputValue("#prompt"), "say:images<image>");
 
     // The others before the first one.
     await page.evaluate(() => document.querySelector("#prompt").setSelectionRange(4, 4));
@@ -155,39 +155,39 @@ describe("the demo with a fake engine", () => {
       },
       await transferOf(b, "b.png"),
     );
-    assert.equal(await page.inputValue("#prompt"), "say:<image>pictures<image>");
+    assert.equal(await page.inputValue("#prompt"), "say:<image>images<image>");
     await page.dispatchEvent("body", "drop", { dataTransfer: await transferOf(c, "c.png") });
-    assert.equal(await page.inputValue("#prompt"), "say:<image><image>pictures<image>");
-    assert.equal(await page.locator("#prompt-pictures li").count(), 3);
-    await shot(page, "prompt-pictures");
+    assert.equal(await page.inputValue("#prompt"), "say:<image><image>images<image>");
+    assert.equal(await page.locator("#prompt-images li").count(), 3);
+    await shot(page, "prompt-images");
     const sizes = (...files) => files.map(({ length }) => `${length} bytes`).join(", ");
     await page.click("#generate");
     await says(page, "#run-state", /^Done/);
     assert.equal(await written(page), sizes(b, c, a));
 
-    // A picture that is removed takes its own placeholder along.
-    await page.fill("#prompt", "say:<image>pic<image>tures<image>");
-    await page.click("#prompt-pictures li:nth-child(2) button");
-    assert.equal(await page.inputValue("#prompt"), "say:<image>pictures<image>");
+    // An image that is removed takes its own placeholder along.
+    await page.fill("#prompt", "say:<image>ima<image>ges<image>");
+    await page.click("#prompt-images li:nth-child(2) button");
+    assert.equal(await page.inputValue("#prompt"), "say:<image>images<image>");
     await page.click("#generate");
     await says(page, "#written", new RegExp(`^${sizes(b, a)}$`));
     await says(page, "#run-state", /^Done/);
 
     const code = await page.locator("#code").textContent();
-    assert.ok(code.includes('prompt: "say:<image>pictures<image>",'), code);
+    assert.ok(code.includes('prompt: "say:<image>images<image>",'), code);
     assert.ok(code.includes(`{ model: "${url}", projector: "${url}?projector" }`), code);
     assert.match(code, /files; \/\/ b\.png, a\.png\n/);
-    assert.match(code, /images: await Promise\.all\(Array\.from\(pictures, dataUrl\)\),/);
+    assert.match(code, /images: await Promise\.all\(Array\.from\(images, dataUrl\)\),/);
     const AsyncFunction = (async () => {}).constructor;
     assert.doesNotThrow(() => new AsyncFunction(code.replaceAll(/^import .*$/gm, "")));
 
     await page.reload();
     await ready(page);
-    // The embedded model takes no pictures, and none are kept.
-    assert.equal(await page.isVisible("#prompt-picture-tools"), false);
-    assert.equal(await page.inputValue("#prompt"), "say:pictures");
+    // The embedded model takes no images, and none are kept.
+    assert.equal(await page.isVisible("#prompt-image-tools"), false);
+    assert.equal(await page.inputValue("#prompt"), "say:images");
     await page.dispatchEvent("body", "drop", { dataTransfer: await transferOf(a, "a.png") });
-    await says(page, "#run-state", /takes no pictures/);
+    await says(page, "#run-state", /takes no images/);
   });
 
   test("the code is that of the last completion", async () => {
@@ -216,7 +216,7 @@ describe("the demo with a fake engine", () => {
         const attempts = [];
         attempts.push(await fetch(`${origin}/?fetch`).then(String, ({ name }) => name));
         attempts.push(navigator.sendBeacon(`${origin}/?beacon`, "x"));
-        new Image().src = `${origin}/?picture`;
+        new Image().src = `${origin}/?image`;
         try {
           new WebSocket(origin.replace("http", "ws"));
         } catch {

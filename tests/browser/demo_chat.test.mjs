@@ -8,7 +8,7 @@ import { after, afterEach, before, beforeEach, describe, test } from "node:test"
 import { root } from "../../scripts/process.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
 import { bundleFakeWorker, startHarness, wasmIsBuilt } from "./harness.mjs";
-import { png } from "./picture_files.mjs";
+import { png } from "./image_files.mjs";
 
 const DEMO = { "/demo/": join(root, "www/demo/") };
 const SHOTS = process.env.INPAGE_SCREENSHOTS;
@@ -350,21 +350,21 @@ describe("the chat with a fake engine", () => {
     assert.equal(await page.isVisible(".message:last-child .reasoning"), false);
   });
 
-  test("pictures are picked, pasted and dropped, shown with their tokens, sent and kept", async () => {
-    assert.equal(await page.isVisible("#chat-picture-tools"), false);
+  test("images are picked, pasted and dropped, shown with their tokens, sent and kept", async () => {
+    assert.equal(await page.isVisible("#chat-image-tools"), false);
     await page.check('input[name="source"][value="url"]');
     await page.fill("#model-url", `${harness.origin}/models/tales.gguf`);
     await page.fill("#projector-url", `${harness.origin}/models/tales.gguf?projector`);
     await page.click("#load");
-    await page.waitForSelector("#chat-simple:visible, #chat-picture-tools:visible");
+    await page.waitForSelector("#chat-simple:visible, #chat-image-tools:visible");
     if (await page.isVisible("#chat-simple")) await page.click("#chat-simple");
-    await page.waitForSelector("#chat-picture-tools:visible");
+    await page.waitForSelector("#chat-image-tools:visible");
     await canSend(page);
     const data = Buffer.from(Array.from({ length: 48 * 32 * 3 }, (_, i) => (i * 7) % 256));
     const buffer = png({ width: 48, height: 32, data });
     const picked = { name: "a.png", mimeType: "image/png", buffer };
-    await page.setInputFiles("#chat-picture-file", picked);
-    await says(page, "#chat-pictures", /19 tokens, read in \d+\.\d s/);
+    await page.setInputFiles("#chat-image-file", picked);
+    await says(page, "#chat-images", /19 tokens, read in \d+\.\d s/);
     const transfer = await page.evaluateHandle((bytes) => {
       const given = new DataTransfer();
       given.items.add(new File([new Uint8Array(bytes)], "b.png", { type: "image/png" }));
@@ -375,29 +375,29 @@ describe("the chat with a fake engine", () => {
       document.querySelector("#chat-text").dispatchEvent(event);
     }, transfer);
     await page.dispatchEvent("body", "drop", { dataTransfer: transfer });
-    await page.waitForFunction(() => document.querySelectorAll("#chat-pictures li").length === 3);
-    await page.click("#chat-pictures li:last-child button");
-    assert.equal(await page.locator("#chat-pictures li").count(), 2);
-    await shot(page, "chat-picture-tray");
+    await page.waitForFunction(() => document.querySelectorAll("#chat-images li").length === 3);
+    await page.click("#chat-images li:last-child button");
+    assert.equal(await page.locator("#chat-images li").count(), 2);
+    await shot(page, "chat-image-tray");
 
-    await send(page, "say:pictures");
+    await send(page, "say:images");
     await done(page);
     const size = `${buffer.length} bytes`;
-    assert.deepEqual(await texts(page), ["say:pictures", `${size}, ${size}`]);
-    assert.equal(await page.locator("#chat-pictures li").count(), 0);
+    assert.deepEqual(await texts(page), ["say:images", `${size}, ${size}`]);
+    assert.equal(await page.locator("#chat-images li").count(), 0);
     const shown = (selector) =>
       page.$$eval(selector, (all) => all.filter(({ naturalWidth }) => naturalWidth === 48).length);
     await page.waitForFunction(() =>
       [...document.querySelectorAll("#messages img")].every(({ complete }) => complete),
     );
     assert.equal(await shown("#messages .message.user img"), 2);
-    await shot(page, "chat-pictures");
+    await shot(page, "chat-images");
 
     await page.reload();
     await canSend(page);
     await page.waitForFunction(() => document.querySelectorAll("#messages img").length === 2);
-    // The embedded model is loaded again, which takes no pictures.
-    assert.equal(await page.isVisible("#chat-picture-tools"), false);
+    // The embedded model is loaded again, which takes no images.
+    assert.equal(await page.isVisible("#chat-image-tools"), false);
     await page.dispatchEvent("body", "drop", {
       dataTransfer: await page.evaluateHandle((bytes) => {
         const given = new DataTransfer();
@@ -405,7 +405,7 @@ describe("the chat with a fake engine", () => {
         return given;
       }, Array.from(buffer)),
     });
-    await says(page, "#chat-state", /takes no pictures/);
+    await says(page, "#chat-state", /takes no images/);
   });
 
   test("markdown becomes elements", async () => {
@@ -416,7 +416,7 @@ describe("the chat with a fake engine", () => {
       "> quoted",
       "```js\nlet x = '<i>';\n```",
       "| a | b |\n|--:|---|\n| 1 | 2 |",
-      "[link](https://example.com/a) ![picture](https://example.com/p.png)",
+      "[link](https://example.com/a) ![image](https://example.com/p.png)",
       "---",
     ].join("\n\n");
     await send(page, `say:${text}`);
@@ -431,7 +431,7 @@ describe("the chat with a fake engine", () => {
       "<code>let x = '&lt;i&gt;';</code>",
       '<td class="align-right">1</td><td>2</td>',
       '<a href="https://example.com/a" target="_blank" rel="noopener noreferrer">link</a>',
-      '<a href="https://example.com/p.png" target="_blank" rel="noopener noreferrer">[picture]</a>',
+      '<a href="https://example.com/p.png" target="_blank" rel="noopener noreferrer">[image]</a>',
       "<hr>",
     ]) {
       assert.ok(html.includes(part), `${part} is not in ${html}`);

@@ -1,4 +1,4 @@
-//! `examples/page` and `examples/pictures` as their READMEs describe: the repository's root folder on a static server.
+//! `examples/page` and `examples/images` as their READMEs describe: the repository's root folder on a static server.
 //! `examples/vite` is tested with the packed package, in `tests/package`.
 
 import assert from "node:assert/strict";
@@ -8,7 +8,7 @@ import { launchChromium } from "../../scripts/chromium.mjs";
 import { root } from "../../scripts/process.mjs";
 import { serve } from "../../scripts/server.mjs";
 import { wasmIsBuilt } from "./harness.mjs";
-import { png } from "./picture_files.mjs";
+import { png } from "./image_files.mjs";
 
 const LOAD_LIMIT_MS = 180_000;
 const skip = !wasmIsBuilt && "skipped: the wasm module is not built";
@@ -35,7 +35,7 @@ test("examples/page streams a completion, and its service worker answers fetch",
   }
 });
 
-test("examples/pictures describes pictures that are picked and dropped, with the plain OpenAI SDK", {
+test("examples/images describes images that are picked and dropped, with the plain OpenAI SDK", {
   skip,
 }, async () => {
   const server = await serve({ mounts: { "/": join(root, "/") } });
@@ -48,12 +48,12 @@ test("examples/pictures describes pictures that are picked and dropped, with the
     page.on("response", (response) => {
       if (response.url() === `${server.origin}/v1/chat/completions`) answers.push(response);
     });
-    const folder = "/tests/parity/pictures";
+    const folder = "/tests/parity/images";
     const query = `model=${folder}/gemma3.gguf&projector=${folder}/gemma3.mmproj.gguf`;
-    await page.goto(`${server.origin}/examples/pictures/?${query}`);
+    await page.goto(`${server.origin}/examples/images/?${query}`);
     const ready = page.locator("#state", { hasText: /^The model is ready\.$/ });
     await ready.waitFor({ timeout: LOAD_LIMIT_MS });
-    // There is no picture yet.
+    // There is no image yet.
     assert.equal(await page.locator("#describe").isDisabled(), true);
 
     const described = async () => {
@@ -61,7 +61,7 @@ test("examples/pictures describes pictures that are picked and dropped, with the
       await page.locator("#state", { hasText: /^Done\.$/ }).waitFor({ timeout: LOAD_LIMIT_MS });
       return page.locator("#text").textContent();
     };
-    const light = picture((x, y) => [255 - x, 255 - y, 200]);
+    const light = image((x, y) => [255 - x, 255 - y, 200]);
     await page.setInputFiles("#file", { name: "a.png", mimeType: "image/png", buffer: light });
     const picked = await described();
     assert.ok(picked.length > 0);
@@ -76,7 +76,7 @@ test("examples/pictures describes pictures that are picked and dropped, with the
       }, Array.from(file));
     const preview = () => page.locator("#preview").getAttribute("src");
     const before = await preview();
-    const dark = picture((x, y) => [(x * y) % 64, x < 32 ? 0 : 90, 10]);
+    const dark = image((x, y) => [(x * y) % 64, x < 32 ? 0 : 90, 10]);
     await drop(dark);
     await page.waitForFunction((src) => document.querySelector("#preview").src !== src, before);
     const dropped = await described();
@@ -98,7 +98,7 @@ test("examples/pictures describes pictures that are picked and dropped, with the
 });
 
 /** A PNG file of 64x64 pixels, whose colors are a function of their place. */
-function picture(colorAt) {
+function image(colorAt) {
   const pixels = Array.from({ length: 64 * 64 }, (_, i) => colorAt(i % 64, Math.floor(i / 64)));
   return png({ width: 64, height: 64, data: Buffer.from(pixels.flat()) });
 }

@@ -1,4 +1,4 @@
-//! The projector option and pictures beside the body, with a fake engine: what is opened, shared, sent and sent again.
+//! The projector option and images beside the body, with a fake engine: what is opened, shared, sent and sent again.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -86,14 +86,14 @@ describe("a projector with a fake engine", () => {
     assert.deepEqual(bytes, [2, null]);
   });
 
-  test("pictures travel beside the body, also to the engine after a lost one", async () => {
+  test("images travel beside the body, also to the engine after a lost one", async () => {
     const { answers, body } = await page.evaluate(async () => {
       const engine = await startFake({ endpoint: { chatTemplate: "x" } });
-      const blob = new Blob(["picture"], { type: "image/png" });
+      const blob = new Blob(["image"], { type: "image/png" });
       const canvas = new OffscreenCanvas(3, 2);
       canvas.getContext("2d");
-      const chat = async (text, ...pictures) => {
-        const parts = pictures.map((url) => ({ type: "image_url", image_url: { url } }));
+      const chat = async (text, ...images) => {
+        const parts = images.map((url) => ({ type: "image_url", image_url: { url } }));
         const messages = [{ role: "user", content: [...parts, { type: "text", text }] }];
         let answer = "";
         for await (const { choices } of await engine.chat.completions.create({
@@ -104,9 +104,9 @@ describe("a projector with a fake engine", () => {
         return answer;
       };
       const answers = [
-        await chat("say:pictures", blob, new File(["a"], "a.png")),
-        await chat("say:pictures", "data:image/png;base64,AAAA", canvas),
-        await chat("lose-pictures:5", blob),
+        await chat("say:images", blob, new File(["a"], "a.png")),
+        await chat("say:images", "data:image/png;base64,AAAA", canvas),
+        await chat("lose-images:5", blob),
       ];
       const raw = await engine.completions.create({
         ...{ model: "fake", prompt: "raw", images: [[blob], ["data:,"]] },

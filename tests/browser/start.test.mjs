@@ -1,4 +1,4 @@
-//! `npm start -- --prompt` with pictures: the arguments of the command line, and what it writes with small vision models of
+//! `npm start -- --prompt` with images: the arguments of the command line, and what it writes with small vision models of
 //! random weights on the CPU device. Nothing is built.
 
 import assert from "node:assert/strict";
@@ -9,14 +9,14 @@ import { before, describe, test } from "node:test";
 import { root } from "../../scripts/process.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
 import { wasmIsBuilt } from "./harness.mjs";
-import { png } from "./picture_files.mjs";
+import { png } from "./image_files.mjs";
 
 const skip = !wasmIsBuilt && "skipped: the wasm module is not built";
 const TINY = join(process.env.INPAGE_MODELS ?? resolve(root, "../shared/models"), "tiny");
 const skipTiny =
   skip || (!existsSync(join(TINY, "mmproj-smolvlm-F16.gguf")) && `skipped: no model in ${TINY}`);
 
-const PARITY = join(root, "tests/parity/pictures");
+const PARITY = join(root, "tests/parity/images");
 const IDEFICS3 = [
   ...["--model", join(PARITY, "idefics3.gguf")],
   ...["--projector", join(PARITY, "idefics3.mmproj.gguf")],
@@ -40,7 +40,7 @@ function start(args, cwd) {
   });
 }
 
-describe("npm start with pictures", { skip }, () => {
+describe("npm start with images", { skip }, () => {
   let folder;
   before(() => {
     folder = temporaryFolder("inpage-start-");
@@ -50,7 +50,7 @@ describe("npm start with pictures", { skip }, () => {
     };
     writeFileSync(join(folder, "a.png"), image(64, 7));
     writeFileSync(join(folder, "B.PNG"), image(64, 31));
-    writeFileSync(join(folder, "picture"), image(8, 1));
+    writeFileSync(join(folder, "image"), image(8, 1));
   });
 
   async function complete(...args) {
@@ -62,7 +62,7 @@ describe("npm start with pictures", { skip }, () => {
     return { text, tokens: usage.prompt_tokens };
   }
 
-  test("each picture takes its place, or the beginning of a prompt without places", async () => {
+  test("each image takes its place, or the beginning of a prompt without places", async () => {
     const prompt = (text, ...images) =>
       complete(...IDEFICS3, "--prompt", text, ...images.flatMap((name) => ["--image", name]));
     const first = await prompt("What is this?", "a.png");
@@ -79,7 +79,7 @@ describe("npm start with pictures", { skip }, () => {
     assert.ok(first.tokens - without.tokens >= 16);
   });
 
-  test("the token after a picture is that of the reference", { skip: skipTiny }, async () => {
+  test("the token after an image is that of the reference", { skip: skipTiny }, async () => {
     const [width, height] = [128, 128];
     const data = readFileSync(join(TINY, "smolvlm/img_128x128_rgb8.bin"));
     writeFileSync(join(folder, "reference.png"), png({ width, height, data }));
@@ -101,11 +101,11 @@ describe("npm start with pictures", { skip }, () => {
     const cases = [
       [[...IDEFICS3, ...a], 2, /--model needs --prompt/],
       [a, 2, /--image needs --prompt/],
-      [[...prompt, ...a], 1, /--image needs a model that takes pictures/],
+      [[...prompt, ...a], 1, /--image needs a model that takes images/],
       [[...prompt, ...projector], 1, /--projector needs a model/],
       [[...prompt, ...model, "--projector", "none.gguf"], 1, /no projector file none\.gguf/],
-      [[...prompt, ...IDEFICS3, "--image", "none.png"], 1, /no picture none\.png/],
-      [[...prompt, ...IDEFICS3, "--image", "picture"], 2, /does not say which picture/],
+      [[...prompt, ...IDEFICS3, "--image", "none.png"], 1, /no image none\.png/],
+      [[...prompt, ...IDEFICS3, "--image", "image"], 2, /does not say which image/],
       [["--prompt", "<image> <image>", ...IDEFICS3, ...a], 1, /400 .*images.*2 placeholders/],
     ];
     for (const [args, expected, message] of cases) {

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { root } from "../../scripts/process.mjs";
 import {
+  ANTHROPIC,
   INSTRUCTOR,
   LANGCHAIN_OPENAI,
   LANGCHAIN_TESTS,
@@ -15,7 +16,15 @@ import {
 } from "./python.mjs";
 
 const read = (file) => readFileSync(join(root, file), "utf8");
-const PYTHON = [OPENAI, LITELLM, INSTRUCTOR, PYDANTIC_AI, LANGCHAIN_OPENAI, LANGCHAIN_TESTS];
+const PYTHON = [
+  ANTHROPIC,
+  OPENAI,
+  LITELLM,
+  INSTRUCTOR,
+  PYDANTIC_AI,
+  LANGCHAIN_OPENAI,
+  LANGCHAIN_TESTS,
+];
 /** Needed by others, and no clients. */
 const PARTS = ["@langchain/core", "zod"];
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { capture, run, which, windows } from "../../scripts/process.mjs";
 import { targetFolder } from "../../scripts/setup/target.mjs";
 
+export const ANTHROPIC = "anthropic==2.13.0";
 export const OPENAI = "openai==3.52.0";
 export const LITELLM = "litellm==1.104.3";
 export const INSTRUCTOR = "instructor==1.17.0";

@@ -36,7 +36,15 @@ function checkError(reply) {
   const what = `error ${reply.status}`;
   matches(reply.headers.get("content-type") ?? "", /^application\/json\b/, `${what}, content type`);
   ok(reply.headers.get("x-request-id"), `${what} without x-request-id`);
-  equal(Object.keys(reply.body ?? {}), ["error"], `${what}, members of the body`);
+  if (reply.body?.type === "error") {
+    // Anthropic's form.
+    const { request_id } = reply.body;
+    const members = Object.keys(reply.body).sort();
+    equal(members, ["error", "request_id", "type"], `${what}, members of the body`);
+    equal(request_id, reply.headers.get("request-id"), `${what}, request_id`);
+  } else {
+    equal(Object.keys(reply.body ?? {}), ["error"], `${what}, members of the body`);
+  }
   const names = Object.keys(reply.body.error).sort();
   equal(names, ["code", "message", "param", "type"], `${what}, members of error`);
   const { message, type, param, code } = reply.body.error;

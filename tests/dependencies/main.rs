@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "web",
         &[
-            "runtime", "api", "engine", "model", "pictures", "weights", "ops", "device", "kernel",
+            "runtime", "api", "engine", "model", "images", "weights", "ops", "device", "kernel",
         ],
     ),
     (
@@ -36,17 +36,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("test_hooks", &["api", "engine", "sample"]),
-    ("api", &["text", "engine", "grammar", "pictures", "sample"]),
+    ("api", &["text", "engine", "grammar", "images", "sample"]),
     ("text", &["weights"]),
-    ("engine", &["sample", "grammar", "pictures"]),
+    ("engine", &["sample", "grammar", "images"]),
     ("grammar", &["sample", "text"]),
-    ("pictures", &[]),
+    ("images", &[]),
     ("sample", &[]),
     (
         "model",
         &[
             "engine",
-            "pictures",
+            "images",
             "sample",
             "tuner",
             "ops",
@@ -71,7 +71,7 @@ const MODEL_ROWS: &[&[&str]] = &[
     &["inspect_tower", "refusal"],
     &["inspect"],
     &["transformer"],
-    &["picture_rows", "features"],
+    &["image_rows", "features"],
     &["patch_grid", "pace"],
     &["steps", "slots"],
     &["lora"],
@@ -84,7 +84,7 @@ const MODEL_ROWS: &[&[&str]] = &[
     &["architectures"],
     &["config"],
 ];
-/// As [`MODEL_ROWS`], of the crate in `src/cpu`.
+/// Same as [`MODEL_ROWS`], for the crate in `src/cpu`.
 const CPU_ROWS: &[&[&str]] = &[
     &["module"],
     &["product"],

@@ -38,23 +38,23 @@ after(async () => {
 
 test("links of documents lead to pages, and those to other files are text", () => {
   const pageOf = new Map([["docs/api.md", { page: "api", title: "The endpoint" }]]);
-  const pictures = [];
-  const addPicture = (path) => {
-    pictures.push(path);
-    return "./picture.png";
+  const images = [];
+  const addImage = (path) => {
+    images.push(path);
+    return "./image.png";
   };
   const text = [
     "[docs/api.md](docs/api.md) [`a` field](docs/api.md#fields) [source](src/lib.rs) [self](#here)",
-    "[web](https://example.com/x) ![a picture](docs/demo.png)",
+    "[web](https://example.com/x) ![an image](docs/demo.png)",
     "```js\n[text](docs/api.md)\n```",
   ].join("\n");
   const expected = [
     "[The endpoint](./api) [`a` field](./api#fields) source [self](#here)",
-    "[web](https://example.com/x) ![a picture](./picture.png)",
+    "[web](https://example.com/x) ![an image](./image.png)",
     "```js\n[text](docs/api.md)\n```",
   ].join("\n");
-  assert.equal(relink(text, "README.md", pageOf, addPicture), expected);
-  assert.deepEqual(pictures, ["docs/demo.png"]);
+  assert.equal(relink(text, "README.md", pageOf, addImage), expected);
+  assert.deepEqual(images, ["docs/demo.png"]);
 });
 
 test("broken links are found", () => {

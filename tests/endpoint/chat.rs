@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::fixture::*;
 
 /// The base request with `members` added or replaced.
-fn chat_body(members: &Value) -> String {
+pub fn chat_body(members: &Value) -> String {
     let messages = json!([{"role": "user", "content": "q"}]);
     let mut body = json!({"model": "default", "messages": messages, "max_tokens": 8});
     let members = members.as_object().unwrap().clone();
@@ -17,17 +17,17 @@ fn chat_body(members: &Value) -> String {
     body.to_string()
 }
 
-async fn reply(server: &Server, members: &Value) -> Reply {
+pub async fn reply(server: &Server, members: &Value) -> Reply {
     server.send(chat(&chat_body(members))).await
 }
 
-async fn whole(server: &Server, members: &Value) -> Value {
+pub async fn whole(server: &Server, members: &Value) -> Value {
     let reply = reply(server, members).await;
     assert_eq!(reply.status, 200, "{members}: {}", reply.text());
     reply.json()
 }
 
-async fn streamed(server: &Server, members: &Value) -> Vec<Value> {
+pub async fn streamed(server: &Server, members: &Value) -> Vec<Value> {
     let mut members = members.clone();
     members["stream"] = json!(true);
     let reply = reply(server, &members).await;
@@ -35,7 +35,7 @@ async fn streamed(server: &Server, members: &Value) -> Vec<Value> {
     reply.chunks()
 }
 
-fn append(to: &mut Value, more: &Value) {
+pub fn append(to: &mut Value, more: &Value) {
     match (to, more) {
         (_, Value::Null) => {}
         (Value::String(text), Value::String(more)) => text.push_str(more),
@@ -122,7 +122,7 @@ fn choices_of_whole(object: &Value) -> Vec<Value> {
     choices
 }
 
-const HERMES: &str = "{# <tool_call> arguments <think> </think> #}{% if tools %}.{% endif %}{{ messages[0].content }}";
+pub const HERMES: &str = "{# <tool_call> arguments <think> </think> #}{% if tools %}.{% endif %}{{ messages[0].content }}";
 const TOOLS: &str =
     r#"[{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]"#;
 
@@ -713,6 +713,11 @@ fn a_stream_is_continued_after_any_event() {
             (
                 Some("<think>ab</think>cd"),
                 json!({"max_tokens": 40, "stream_options": {"include_usage": true}}),
+            ),
+            (
+                Some("xy12z"),
+                json!({"echo": true, "stop_regex": "[0-9]z", "return_token_ids": true, "messages": [
+                    {"role": "user", "content": "q"}, {"role": "assistant", "content": "b"}]}),
             ),
             (
                 Some("<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>"),

@@ -32,10 +32,11 @@ pub fn examples(kind: &str) -> Vec<(usize, Option<String>, String)> {
 #[test]
 fn every_example_of_the_page_gets_the_promised_response() {
     type Send = fn(&str) -> Request;
-    let routes: [(&str, Send, usize); 3] = [
+    let routes: [(&str, Send, usize); 4] = [
         ("", completion, 30),
         ("chat ", chat, 3),
         ("responses ", responses, 5),
+        ("messages ", messages, 5),
     ];
     serve_default(async |server| {
         let found = routes.into_iter().flat_map(|(kind, send, least)| {
@@ -54,9 +55,8 @@ fn every_example_of_the_page_gets_the_promised_response() {
                     assert!(!is_failure, "line {line}");
                 }
                 Some(code) => {
-                    let (status, found, _) = reply.error();
-                    assert!(status >= 400, "line {line}: {status}");
-                    assert_eq!(found, code, "line {line}");
+                    assert!(reply.status >= 400, "line {line}: {}", reply.status);
+                    assert_eq!(reply.json()["error"]["code"], *code, "line {line}");
                 }
             }
         }

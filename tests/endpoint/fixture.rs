@@ -11,8 +11,8 @@ use std::task::Poll;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use inpage::api::{
-    Body, DecodedPicture, FetchedPicture, Fingerprint, Handler, Host, LazyCompiler, ModelState,
-    OutputForm, PictureError, PictureReader, ReadyModel, Request, Response, SamplingDefaults,
+    Body, DecodedImage, FetchedImage, Fingerprint, Handler, Host, ImageError, ImageReader,
+    LazyCompiler, ModelState, OutputForm, ReadyModel, Request, Response, SamplingDefaults,
     Switches, SystemHost, ToolPrompts,
 };
 use inpage::engine::generation::TokenScore;
@@ -20,19 +20,19 @@ use inpage::engine::{
     CausalModel, Chooser, Clock, Engine, EngineHandle, EngineLimits, Input, MemoryCopy,
     ModelLimits, Permit, Row, SequenceMemory, StepOutput,
 };
-use inpage::pictures::{FileHeader, Filter, PictureFormat, PictureGeometry, PictureTexts};
+use inpage::images::{FileHeader, Filter, ImageFormat, ImageGeometry, ImageTexts};
 use inpage::sample::Sampled;
 use inpage::text::Tokenizer;
 use inpage::weights::Metadata;
 use inpage::{Error, Result};
 use serde_json::{Value, json};
 
-/// The text around pixels in prompts of a model that cuts pictures into tiles.
-pub const TILE_TEXTS: PictureTexts = PictureTexts {
+/// The text around pixels in prompts of a model that cuts images into tiles.
+pub const TILE_TEXTS: ImageTexts = ImageTexts {
     before_tile: "<fake_token_around_image><row_{row}_col_{column}>",
     before_whole: "<fake_token_around_image><global-img>",
     after_whole: "<fake_token_around_image>",
-    ..PictureTexts::plain("<image>")
+    ..ImageTexts::plain("<image>")
 };
 
 pub const MODEL_ID: &str = "org/fake-model";
@@ -73,11 +73,11 @@ fn metadata(around: [&str; 3], template: Option<&str>) -> Metadata {
     tokens.extend((0..=255_u8).map(|byte| (format!("<0x{byte:02X}>"), BYTE)));
     tokens.extend(PIECES.map(|piece| (piece.to_owned(), NORMAL)));
     tokens.extend(around.map(|text| (text.to_owned(), CONTROL)));
-    let (texts, types): (Vec<String>, Vec<i32>) = tokens.into_iter().unzip();
+    let (strings, types): (Vec<String>, Vec<i32>) = tokens.into_iter().unzip();
     let mut metadata = Metadata::new();
     metadata.insert("tokenizer.ggml.model", "llama");
-    metadata.insert("tokenizer.ggml.scores", vec![-1.0_f32; texts.len()]);
-    metadata.insert("tokenizer.ggml.tokens", texts);
+    metadata.insert("tokenizer.ggml.scores", vec![-1.0_f32; strings.len()]);
+    metadata.insert("tokenizer.ggml.tokens", strings);
     metadata.insert("tokenizer.ggml.token_type", types);
     metadata.insert("tokenizer.ggml.bos_token_id", BOS);
     metadata.insert("tokenizer.ggml.eos_token_id", EOS);
@@ -135,7 +135,7 @@ pub struct Plan {
     pub poison: Cell<Option<u32>>,
 }
 
-/// What the model generates.
+/// The tokens that the model generates.
 #[derive(Default)]
 enum Voice {
     /// Pseudo-random ASCII letters.
@@ -275,7 +275,7 @@ impl CausalModel for FakeModel {
             few_tokens: 0,
             state_slots: 0,
             embedding_width: Some(1),
-            whole_pictures: false,
+            whole_images: false,
         }
     }
 
@@ -347,15 +347,15 @@ pub async fn yield_now() {
     .await;
 }
 
-/// The system's clock, a log that tests read, and pictures that tests put on the network.
+/// The system's clock, a log that tests read, and images that tests put on the network.
 #[derive(Default)]
 pub struct TestHost {
     pub warnings: RefCell<Vec<String>>,
     /// Files by their URLs; `None` never arrives. The others fail.
     pub remote: RefCell<BTreeMap<String, Option<Vec<u8>>>>,
-    /// The bytes that each request for a picture allowed.
+    /// The bytes that each request for an image allowed.
     pub allowed_bytes: RefCell<Vec<usize>>,
-    /// Requests for pictures that were dropped before they ended.
+    /// Requests for images that were dropped before they ended.
     pub dropped: Rc<Cell<usize>>,
     /// Timers end at once.
     pub is_hasty: Cell<bool>,
@@ -394,7 +394,7 @@ impl Clock for TestHost {
 }
 
 impl Host for TestHost {
-    fn fetch_picture(&self, url: &str, max_bytes: usize) -> FetchedPicture {
+    fn fetch_image(&self, url: &str, max_bytes: usize) -> FetchedImage {
         self.allowed_bytes.borrow_mut().push(max_bytes);
         let file = self.remote.borrow().get(url).cloned();
         let fetching = Fetching {
@@ -404,7 +404,7 @@ impl Host for TestHost {
         Box::pin(async move {
             let mut fetching = fetching;
             let file = match file {
-                None => Err(PictureError::Invalid("it could not be fetched".into())),
+                None => Err(ImageError::Invalid("it could not be fetched".into())),
                 Some(None) => std::future::pending().await,
                 Some(Some(file)) => Ok(file),
             };
@@ -412,19 +412,14 @@ impl Host for TestHost {
             file
         })
     }
-    fn decode_picture(
-        &self,
-        file: Rc<[u8]>,
-        header: FileHeader,
-        turn: Rc<Permit>,
-    ) -> DecodedPicture {
+    fn decode_image(&self, file: Rc<[u8]>, header: FileHeader, turn: Rc<Permit>) -> DecodedImage {
         self.decoded.set(self.decoded.get() + 1);
         match self.decodes_for_ever.get() {
             true => {
                 self.turns.borrow_mut().push(turn);
                 Box::pin(std::future::pending())
             }
-            false => SystemHost.decode_picture(file, header, turn),
+            false => SystemHost.decode_image(file, header, turn),
         }
     }
     fn warn(&self, message: &str) {
@@ -514,13 +509,13 @@ impl Server {
         self.handler.set_model(MODEL_ID, self.ready_with(tokenizer));
     }
 
-    /// Makes it a model that takes pictures, of `rows` tokens each, with this chat template.
+    /// Makes it a model that takes images, of `rows` tokens each, with this chat template.
     pub fn see(&self, rows: usize, template: &str) {
         let control = ["<image>", "<fake_token_around_image>", "<global-img>"];
-        let format = PictureFormat {
+        let format = ImageFormat {
             texts: &TILE_TEXTS,
             filter: Filter::Lanczos,
-            geometry: PictureGeometry::Tiles {
+            geometry: ImageGeometry::Tiles {
                 size: 8,
                 longest_edge: 8,
                 rows,
@@ -529,21 +524,21 @@ impl Server {
         self.see_as(format, control, template);
     }
 
-    /// Makes it a model that takes pictures in this format, which has some of the control tokens.
-    pub fn see_as(&self, format: PictureFormat, control: [&str; 3], template: &str) {
+    /// Makes it a model that takes images in this format, which has some of the control tokens.
+    pub fn see_as(&self, format: ImageFormat, control: [&str; 3], template: &str) {
         let metadata = metadata(control, Some(template));
         let tokenizer = Rc::new(Tokenizer::from_gguf(&metadata).unwrap());
-        let pictures = PictureReader::new(format, &tokenizer).unwrap();
+        let images = ImageReader::new(format, &tokenizer).unwrap();
         let ModelState::Ready(mut ready) = self.ready_with(tokenizer) else {
             panic!("it is ready");
         };
-        ready.pictures = Some(pictures);
+        ready.images = Some(images);
         self.handler.set_model(MODEL_ID, ModelState::Ready(ready));
     }
 
     fn ready_with(&self, tokenizer: Rc<Tokenizer>) -> ModelState {
         ModelState::Ready(ReadyModel {
-            pictures: None,
+            images: None,
             engine: self.engine.clone(),
             fingerprint: Fingerprint::of(&["test"]),
             sampling_defaults: SamplingDefaults {
@@ -727,6 +722,14 @@ pub fn chat(body: &str) -> Request {
 pub fn responses(body: &str) -> Request {
     Request {
         url: "/v1/responses".into(),
+        ..completion(body)
+    }
+}
+
+/// A well-formed POST of this body to the route of Anthropic's messages.
+pub fn messages(body: &str) -> Request {
+    Request {
+        url: "/v1/messages".into(),
         ..completion(body)
     }
 }

@@ -28,6 +28,8 @@ struct Layer {
     window: Option<usize>,
     soft_cap: Option<f32>,
     has_norm: bool,
+    /// The weights of the norm come after the rotation.
+    norm_last: bool,
 }
 
 const PLAIN: Layer = Layer {
@@ -39,10 +41,11 @@ const PLAIN: Layer = Layer {
     window: None,
     soft_cap: None,
     has_norm: false,
+    norm_last: false,
 };
 
 /// Workgroups of one, two, three, four (of eight) and seven query heads, and pairs that do not fill a vector.
-const LAYERS: [Layer; 6] = [
+const LAYERS: [Layer; 7] = [
     PLAIN,
     Layer {
         heads: 14,
@@ -80,12 +83,23 @@ const LAYERS: [Layer; 6] = [
         window: Some(3),
         soft_cap: Some(30.0),
         has_norm: true,
+        norm_last: false,
     },
     Layer {
         heads: 4,
         kv_heads: 2,
         head_dim: 96,
         rope_dims: 0,
+        ..PLAIN
+    },
+    Layer {
+        heads: 6,
+        kv_heads: 2,
+        head_dim: 20,
+        neox: true,
+        rope_dims: 12,
+        has_norm: true,
+        norm_last: true,
         ..PLAIN
     },
 ];
@@ -124,6 +138,7 @@ impl Layer {
             head_dim: self.head_dim,
             neox: self.neox,
             by_parts: false,
+            norm_last: self.norm_last,
             rope_dims: self.rope_dims,
             magnitude: 1.0,
             q_scale: self.q_scale(),
@@ -146,7 +161,8 @@ impl Layer {
             let square: f64 = head.iter().map(|v| v * v).sum();
             let rms = (square / self.head_dim as f64 + f64::from(NORM_EPS)).sqrt();
             for (i, v) in head.iter_mut().enumerate() {
-                *v *= f64::from(norm[which * self.head_dim + i]) / rms;
+                let weight = f64::from(norm[which * self.head_dim + i]);
+                *v *= if self.norm_last { 1.0 } else { weight } / rms;
             }
         }
         let mut rotated = head.clone();
@@ -164,17 +180,22 @@ impl Layer {
             rotated[a] = head[a] * angle.cos() - head[b] * angle.sin();
             rotated[b] = head[b] * angle.cos() + head[a] * angle.sin();
         }
+        if self.norm_last {
+            for (i, v) in rotated.iter_mut().enumerate() {
+                *v *= f64::from(norm[which * self.head_dim + i]);
+            }
+        }
         rotated
     }
 
     /// The outputs of the tokens of a sequence, starting with `first`, from the rows of its projections. Tokens of
-    /// `picture` see all of it.
+    /// `image` see all of it.
     fn naive(
         self,
         rows: &[f32],
         norm: &[f32],
         first: usize,
-        picture: &Range<usize>,
+        image: &Range<usize>,
     ) -> Vec<Vec<f32>> {
         let rows: Vec<&[f32]> = rows.chunks_exact(self.stride()).collect();
         let head = |row: usize, at: usize| &rows[row][at * self.head_dim..][..self.head_dim];
@@ -187,8 +208,8 @@ impl Layer {
             let kv_head = h * self.kv_heads / self.heads;
             let query = self.rotated(head(position, h), norm, 0, position);
             let sees = |past: &usize| self.window.is_none_or(|w| *past + w > position);
-            let end = match picture.contains(&position) {
-                true => picture.end,
+            let end = match image.contains(&position) {
+                true => image.end,
                 false => position + 1,
             };
             let seen: Vec<usize> = (0..end).filter(sees).collect();
@@ -227,7 +248,7 @@ struct Sequences {
     /// Tokens of each sequence whose keys and values are in memory from the start.
     known: usize,
     /// Tokens of the first sequence that see each other, fed in one step.
-    picture: Range<usize>,
+    image: Range<usize>,
 }
 
 /// A step: pairs of a sequence and its number of tokens, and the number of rows.
@@ -242,7 +263,7 @@ impl Sequences {
             rows: rows.collect(),
             norm: noise.floats(2 * layer.head_dim),
             known: 0,
-            picture: 0..0,
+            image: 0..0,
         }
     }
 
@@ -293,7 +314,8 @@ impl Sequences {
                 );
                 let end = fed[i] + tokens;
                 placed.push(Segment {
-                    is_seen_whole: i == 0 && self.picture == (fed[i]..end),
+                    state: 0,
+                    is_seen_whole: i == 0 && self.image == (fed[i]..end),
                     ..segment(fed[i], tokens, &pages[i])
                 });
                 fed[i] += tokens;
@@ -323,8 +345,8 @@ impl Sequences {
     /// values, compares with the twin, which rounds in the same way.
     fn check(&self, steps: &[Fed]) {
         let expected = self.rows.iter().enumerate().map(|(i, rows)| {
-            let picture = if i == 0 { &self.picture } else { &(0..0) };
-            let naive = self.layer.naive(rows, &self.norm, self.known, picture);
+            let image = if i == 0 { &self.image } else { &(0..0) };
+            let naive = self.layer.naive(rows, &self.norm, self.known, image);
             naive.concat()
         });
         let mut expected: Vec<Vec<f32>> = expected.collect();
@@ -386,7 +408,7 @@ fn attention_of_every_kind_follows_its_formula() {
 
 /// A step whose tokens see each other, across the ends of pages and in a sliding window, and the tokens after it.
 #[test]
-fn tokens_of_a_picture_see_each_other() {
+fn tokens_of_an_image_see_each_other() {
     let steps: [Fed; 5] = [
         (&[(0, 50)], 64),
         (&[(0, 69)], 128),
@@ -404,12 +426,8 @@ fn tokens_of_a_picture_see_each_other() {
         (LAYERS[5], KvFormat::Q8_0),
     ] {
         let sequences = Sequences::new(layer, format, &[143], &mut noise);
-        let picture = 50..119;
-        Sequences {
-            picture,
-            ..sequences
-        }
-        .check(&steps);
+        let image = 50..119;
+        Sequences { image, ..sequences }.check(&steps);
     }
 }
 

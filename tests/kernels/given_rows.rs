@@ -1,4 +1,4 @@
-//! Ops of models that take pictures: rotary positions of parts, and values that are added to outputs of layers.
+//! Ops of models that take images: rotary positions of parts, and values that are added to outputs of layers.
 
 use burn::tensor::Device;
 use inpage::ops::{
@@ -60,6 +60,7 @@ fn rope(by_parts: bool) -> RopeShape {
         head_dim: HEAD_DIM,
         neox: true,
         by_parts,
+        norm_last: false,
         rope_dims: HEAD_DIM,
         magnitude: 1.0,
         q_scale: 0.2,
@@ -98,6 +99,7 @@ fn attended(
             position,
             tokens,
             pages: &[2, 0, 1],
+            state: 0,
             is_seen_whole: false,
             rotary,
         }]);

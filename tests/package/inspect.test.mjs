@@ -379,8 +379,8 @@ test("a name on a hub is looked up there, with the token", async () => {
 });
 
 test("a projector's file is described, with what it fits", async () => {
-  const pictures = join(root, "tests/parity/pictures");
-  const path = join(pictures, "gemma3.mmproj.gguf");
+  const images = join(root, "tests/parity/images");
+  const path = join(images, "gemma3.mmproj.gguf");
   const told = await report(path);
   assert.equal(told.status, 0);
   assert.ok(told.runs && told.refusal === null && told.model === null && told.tokenizer === null);
@@ -388,10 +388,10 @@ test("a projector's file is described, with what it fits", async () => {
   const { kind, parameters, loadedBytes, hyperparameters } = told.projector;
   assert.equal(kind, "gemma3");
   assert.ok(parameters > 10_000 && loadedBytes < told.fileBytes);
-  const { model } = await report(join(pictures, "gemma3.gguf"));
+  const { model } = await report(join(images, "gemma3.gguf"));
   assert.equal(hyperparameters.embeddingLength, model.hyperparameters.dim);
   assert.equal(hyperparameters.placeholder, "<start_of_image>");
-  const { kind: shape, minTokens, maxTokens } = hyperparameters.pictures;
+  const { kind: shape, minTokens, maxTokens } = hyperparameters.images;
   assert.deepEqual([shape, minTokens], ["square", maxTokens]);
 
   const { status, stdout } = await inspect(path);
@@ -399,25 +399,25 @@ test("a projector's file is described, with what it fits", async () => {
   for (const line of [
     /^projector +"gemma3"$/m,
     /^ {2}layers +\d+ of width \d+, feed-forward \d+, \d+ heads$/m,
-    /^ {2}pictures +stretched to \d+x\d+ pixels, patches of \d+x\d+$/m,
-    new RegExp(`^ {2}tokens +${maxTokens} for a picture in place of "<start_of_image>"$`, "m"),
+    /^ {2}images +stretched to \d+x\d+ pixels, patches of \d+x\d+$/m,
+    new RegExp(`^ {2}tokens +${maxTokens} for an image in place of "<start_of_image>"$`, "m"),
     new RegExp(`^ {2}fits +text models of width ${model.hyperparameters.dim}$`, "m"),
     /^It runs beside a text model, as its projector \(inpage \d+\.\d+\.\d+\)\.$/m,
   ]) {
     assert.match(stdout, line);
   }
-  const tiles = await inspect(join(pictures, "idefics3.mmproj.gguf"));
+  const tiles = await inspect(join(images, "idefics3.mmproj.gguf"));
   assert.match(
     tiles.stdout,
-    /^ {2}pictures +a longest side of \d+ pixels, cut into tiles of \d+x\d+/m,
+    /^ {2}images +a longest side of \d+ pixels, cut into tiles of \d+x\d+/m,
   );
-  assert.match(tiles.stdout, /^ {2}tokens +\d+ to \d+ for a picture/m);
-  const any = await inspect(join(pictures, "qwen3vl.mmproj.gguf"));
-  assert.match(any.stdout, /^ {2}pictures +near their own size, in squares of \d+x\d+ pixels/m);
+  assert.match(tiles.stdout, /^ {2}tokens +\d+ to \d+ for an image/m);
+  const any = await inspect(join(images, "qwen3vl.mmproj.gguf"));
+  assert.match(any.stdout, /^ {2}images +near their own size, in squares of \d+x\d+ pixels/m);
 });
 
 test("a projector that does not run is named with the reason", async () => {
-  const bytes = readFileSync(join(root, "tests/parity/pictures/gemma3.mmproj.gguf"));
+  const bytes = readFileSync(join(root, "tests/parity/images/gemma3.mmproj.gguf"));
   const other = fileOf(
     "other.mmproj.gguf",
     replaced(bytes, "clip.projector_type", "gemma3", "gemma9"),

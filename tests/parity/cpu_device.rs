@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Last logits in one prefill, in chunks of 7 and token by token, each near the reference distribution.
-fn assert_near(what: &str, path: &std::path::Path, prompt: &[u32], reference: &[f32]) {
+pub fn assert_near(what: &str, path: &std::path::Path, prompt: &[u32], reference: &[f32]) {
     let mut model = model_with(&Compute::cpu(), path, KvFormat::F32);
     for tokens in [prompt.len(), 7, 1] {
         let mut kv = sequence(&model);

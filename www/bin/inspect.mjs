@@ -13,7 +13,7 @@ export const USAGE = `Usage: inpage inspect FILE_OR_URL [options]
 
 Reports what a model is, how much GPU memory it needs and whether this version runs it. Reads only the headers
 of its files, also over HTTP. FILE_OR_URL is a GGUF file, any part of a split one, or a Hugging Face folder. Of a
-projector (mmproj) it reports what becomes of pictures, and which models it fits. The URL of a folder ends with a slash, or like https://huggingface.co/OWNER/NAME/resolve/main. On the hub:
+projector (mmproj) it reports what becomes of images, and which models it fits. The URL of a folder ends with a slash, or like https://huggingface.co/OWNER/NAME/resolve/main. On the hub:
 hf:OWNER/NAME/FILE.gguf or hf:OWNER/NAME, with @REVISION at the end; the environment variables HF_ENDPOINT and
 HF_TOKEN are used.
 

@@ -48,7 +48,7 @@ function modelRows({ name, architecture, parameters, loadedBytes, tensorTypes, .
   return rows;
 }
 
-/** Of a file that is only a projector, or of the tower of a folder. */
+/** The rows of a file that is only a projector, or of the tower of a folder. */
 function projectorRows({ name, kind, parameters, loadedBytes, tensorTypes, hyperparameters }) {
   const rows = [row("projector", kind === null ? "not specified" : quoted(kind))];
   if (name !== null) rows.push(row("  name", quoted(name)));
@@ -58,17 +58,17 @@ function projectorRows({ name, kind, parameters, loadedBytes, tensorTypes, hyper
     rows.push(row(index === 0 ? "  tensor types" : "", tensorTypeText(type)));
   }
   if (hyperparameters === null) return rows;
-  const { layers, dim, ffnDim, heads, patchPixels, pictures, placeholder } = hyperparameters;
+  const { layers, dim, ffnDim, heads, patchPixels, images, placeholder } = hyperparameters;
   rows.push(
     row("  layers", `${layers} of width ${dim}, feed-forward ${ffnDim}, ${heads} heads`),
-    row("  pictures", `${pictureText(pictures)}, patches of ${patchPixels}x${patchPixels}`),
-    row("  tokens", `${tokensText(pictures)} in place of ${quoted(placeholder)}`),
+    row("  images", `${imageText(images)}, patches of ${patchPixels}x${patchPixels}`),
+    row("  tokens", `${tokensText(images)} in place of ${quoted(placeholder)}`),
     row("  fits", `text models of width ${hyperparameters.embeddingLength}`),
   );
   return rows;
 }
 
-function pictureText({ kind, sidePixels, longestEdgePixels }) {
+function imageText({ kind, sidePixels, longestEdgePixels }) {
   const square = `${sidePixels}x${sidePixels} pixels`;
   switch (kind) {
     case "square":
@@ -82,8 +82,8 @@ function pictureText({ kind, sidePixels, longestEdgePixels }) {
 
 const tokensText = ({ minTokens, maxTokens }) =>
   minTokens === maxTokens
-    ? `${maxTokens} for a picture`
-    : `${minTokens} to ${maxTokens} for a picture`;
+    ? `${maxTokens} for an image`
+    : `${minTokens} to ${maxTokens} for an image`;
 
 const tensorTypeText = ({ type, tensors, elements, bytes }) =>
   `${type.padEnd(7)} ${String(tensors).padStart(4)} tensors ${count(elements).padStart(9)} elements ${size(bytes).padStart(11)}`;
@@ -95,6 +95,7 @@ function sizeRows(sizes) {
     row("context", `${sizes.contextTokens} tokens`),
     row("layers", `${layers} of width ${dim}, feed-forward ${ffnDim}${each}`),
     row("attention", `${heads} heads of ${headDim}, ${kvHeads} KV heads`),
+    ...(sizes.recurrentLayers > 0 ? [row("recurrent", `${sizes.recurrentLayers} of ${layers} layers`)] : []),
     row("vocabulary", `${vocab} rows`),
     row("positions", rope === null ? "learned" : ropeText(rope)),
   ];
@@ -138,6 +139,7 @@ function memoryRows(memory) {
     row("GPU memory", `${size(memory.totalBytes)} for a context of ${contextTokens} tokens`),
     row("  weights", size(memory.weightBytes)),
     row("  KV cache", `${size(memory.kvBytes)} ${kv}`),
+    ...(memory.stateBytes > 0 ? [row("  recurrent states", size(memory.stateBytes))] : []),
     row("  scratch", `about ${size(memory.scratchBytes)}`),
     row("largest buffer", `${size(largestBuffer.bytes)}: ${quoted(largestBuffer.name)}`),
   ];

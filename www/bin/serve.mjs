@@ -31,8 +31,8 @@ A path with a = in it begins with ./ or /.
   --kv-format FORMAT   format of the KV cache: f32, f16 (default), q8_0
   --kv-pool N          KV cache for N tokens, shared by all sequences (default 4096)
   --quantize TYPE      type that a folder's matrices are converted to: q8_0 (default), q4_0, q4_k, ..., none
-  --projector PLACE    the GGUF file (mmproj) with which the model sees pictures; of models with names NAME=PLACE, which
-                       may be given several times. Pictures need the package sharp: npm install sharp
+  --projector PLACE    the GGUF file (mmproj) with which the model sees images; of models with names NAME=PLACE, which
+                       may be given several times. Images need the package sharp: npm install sharp
   --lora PLACE[=SCALE] a low-rank adapter: a GGUF file or a folder of PEFT; may be given several times
   --allow-host NAME    answers requests to this name, besides those of this machine (localhost, 127.0.0.1)
   --allow-origin URL   lets pages of this origin use the server, besides those of this machine; * lets every page on
@@ -292,7 +292,7 @@ async function listen(server, port, host) {
 async function loaded(engine) {
   const { model, adapter, threads, kvFormat, projector } = await engine.info();
   const on = threads > 0 ? `${adapter}, ${threads} thread${threads === 1 ? "" : "s"}` : adapter;
-  const sees = projector ? `, pictures through ${projector.kind}` : "";
+  const sees = projector ? `, images through ${projector.kind}` : "";
   return `${model} on ${on}, KV cache as ${kvFormat}${sees}`;
 }
 

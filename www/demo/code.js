@@ -9,7 +9,7 @@ const CLIENT = `const openai = new OpenAI({
   dangerouslyAllowBrowser: true,
 });`;
 
-/** Requests are JSON, so a picture is the URL of its data. */
+/** Requests are JSON, so an image is the URL of its data. */
 const DATA_URL = `const dataUrl = (file) =>
   new Promise((resolve, reject) => {
     const reader = new FileReader();
@@ -25,11 +25,11 @@ const DATA_URL = `const dataUrl = (file) =>
 export function codeOf(model, { images, ...fields }) {
   const body = { model: "default", ...fields };
   const lines = Object.entries(body).map(([name, value]) => `${name}: ${literal(value)},`);
-  if (images) lines.push("images: await Promise.all(Array.from(pictures, dataUrl)),");
+  if (images) lines.push("images: await Promise.all(Array.from(images, dataUrl)),");
   const parts = [
     'import OpenAI from "openai";\nimport { createEngine } from "inpage";',
     `${engineOf(model)}\n${CLIENT}`,
-    ...(images ? [`${pick("pictures", "pictures", images)}\n${DATA_URL}`] : []),
+    ...(images ? [`${pick("images", "images", images)}\n${DATA_URL}`] : []),
     `const stream = await openai.completions.create({
   ${[...lines, "stream: true,"].join("\n  ")}
 });

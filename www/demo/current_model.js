@@ -41,8 +41,8 @@ export class CurrentModel {
     return this.engine && this.#choice;
   }
 
-  /** The current engine, if it takes pictures. */
-  get engineOfPictures() {
+  /** The current engine, if it takes images. */
+  get engineOfImages() {
     return this.#info.projector ? this.engine : undefined;
   }
 

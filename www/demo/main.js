@@ -40,7 +40,7 @@ const model = new CurrentModel((state) => {
 });
 const writer = new Writer(
   () => model.engine,
-  () => model.engineOfPictures,
+  () => model.engineOfImages,
   sampling.fields,
   (fields) => {
     if (model.choice) byId("code", HTMLElement).textContent = codeOf(model.choice, fields);
@@ -55,8 +55,8 @@ async function showChat(state) {
   if (state.kind === "ready" && chatModel === undefined) {
     const { engine } = state;
     const isSimple = chosenTemplate(state.name) !== undefined;
-    const takesPictures = Boolean(state.info.projector);
-    const found = { engine, isSimple, takesPictures, hasTemplate: await hasTemplate(engine) };
+    const takesImages = Boolean(state.info.projector);
+    const found = { engine, isSimple, takesImages, hasTemplate: await hasTemplate(engine) };
     if (model.engine !== engine) return;
     chatModel = found;
   }
@@ -74,8 +74,8 @@ function load(chosen) {
 setUpPicker(
   (chosen) => void load(chosen),
   (files) => {
-    const { pictures } = byId("write-panel", HTMLElement).hidden ? chat : writer;
-    pictures.add(files);
+    const { images } = byId("write-panel", HTMLElement).hidden ? chat : writer;
+    images.add(files);
   },
 );
 byId("chat-simple", HTMLButtonElement).addEventListener("click", () => {

@@ -2,7 +2,7 @@
 
 import { byId } from "./dom.js";
 import { recall, remember } from "./memory.js";
-import { isPicture } from "./pictures.js";
+import { isImage } from "./images.js";
 import { fileNameIn } from "./words.js";
 
 /** @import { Choice } from "./current_model.js" */
@@ -12,9 +12,9 @@ export const EMBEDDED = { name: "tales", option: "embedded" };
 
 /**
  * @param {(choice: Choice) => void} choose called with each model that the user chooses
- * @param {(files: File[]) => void} takePictures called with pictures that are dropped on the page
+ * @param {(files: File[]) => void} takeImages called with images that are dropped on the page
  */
-export function setUpPicker(choose, takePictures) {
+export function setUpPicker(choose, takeImages) {
   const form = byId("picker", HTMLFormElement);
   const file = byId("model-file", HTMLInputElement);
   const url = byId("model-url", HTMLInputElement);
@@ -54,8 +54,8 @@ export function setUpPicker(choose, takePictures) {
 
   acceptDrops((files) => {
     // Shows the dropped file in the form. A script can set a file input only from a DataTransfer.
-    const pictures = [...files].filter(isPicture);
-    if (pictures.length > 0) return takePictures(pictures);
+    const images = [...files].filter(isImage);
+    if (images.length > 0) return takeImages(images);
     const models = [...files].filter(({ name }) => /\.gguf$/i.test(name));
     const tower = models.find(({ name }) => /mmproj/i.test(name));
     const chosen = models.find((it) => it !== tower) ?? (tower ? undefined : files[0]);

@@ -3,7 +3,7 @@
 import { complete } from "./completion.js";
 import { byId, copyOnClick, showText } from "./dom.js";
 import { recall, remember } from "./memory.js";
-import { PromptPictures } from "./prompt_pictures.js";
+import { PromptImages } from "./prompt_images.js";
 import { durationInWords, errorInWords, rateInWords } from "./words.js";
 
 /**
@@ -25,8 +25,8 @@ export class Writer {
   #fields;
   /** @type {(fields: Record<string, unknown>) => void} */
   #onRequest;
-  /** @type {PromptPictures} */
-  pictures;
+  /** @type {PromptImages} */
+  images;
   /** @type {AbortController | undefined} */
   #running;
 
@@ -42,17 +42,17 @@ export class Writer {
 
   /**
    * @param {() => Engine | undefined} engine the current engine
-   * @param {() => Engine | undefined} engineOfPictures the current engine, if it takes pictures
-   * @param {() => Record<string, unknown>} fields of the request besides the prompt and its pictures
+   * @param {() => Engine | undefined} engineOfImages the current engine, if it takes images
+   * @param {() => Record<string, unknown>} fields of the request besides the prompt and its images
    * @param {(fields: Record<string, unknown>) => void} onRequest called with all fields of each request
    */
-  constructor(engine, engineOfPictures, fields, onRequest) {
+  constructor(engine, engineOfImages, fields, onRequest) {
     this.#engine = engine;
     this.#fields = fields;
     this.#onRequest = onRequest;
     this.#prompt.value = recall("prompt") ?? this.#prompt.value;
-    const keep = () => remember("prompt", this.pictures.keptPrompt);
-    this.pictures = new PromptPictures(this.#prompt, engineOfPictures, keep);
+    const keep = () => remember("prompt", this.images.keptPrompt);
+    this.images = new PromptImages(this.#prompt, engineOfImages, keep);
     this.#prompt.addEventListener("input", keep);
     byId("writer", HTMLFormElement).addEventListener("submit", (event) => {
       event.preventDefault();
@@ -77,7 +77,7 @@ export class Writer {
     this.#generate.setAttribute("aria-disabled", String(!(idle && this.#engine())));
     if (idle && document.activeElement === this.#stop) this.#generate.focus();
     this.#stop.disabled = idle;
-    this.pictures.refresh();
+    this.images.refresh();
     this.#output.classList.toggle("writing", !idle);
   }
 
@@ -106,7 +106,7 @@ export class Writer {
     this.#state.scrollIntoView({ block: "nearest" });
     try {
       const prompt = this.#prompt.value;
-      const fields = { ...this.#fields(), prompt, ...this.pictures.fields };
+      const fields = { ...this.#fields(), prompt, ...this.images.fields };
       this.#onRequest(fields);
       let begun = false;
       const end = await complete(engine, fields, running.signal, (text, measures) => {
@@ -147,7 +147,7 @@ export class Writer {
       button.className = "small";
       button.textContent = example.split("\n")[0] ?? example;
       button.addEventListener("click", () => {
-        this.pictures.clear();
+        this.images.clear();
         this.#prompt.value = example;
         remember("prompt", example);
       });

@@ -22,6 +22,9 @@ export type {
   ResponseFormat,
   ResponseInputItem,
   ResponseItem,
+  MessageObject,
+  MessageStreamEvent,
+  MessageTokenCount,
   ResponseObject,
   TokenList,
   TokenPieceList,
@@ -41,7 +44,7 @@ export type { AnswerStream, CallOptions, ComingStream } from "./api/calls.js";
 export type {
   ChatCompletionRequest,
   ChatCompletionStream,
-  ChatPicturePart,
+  ChatImagePart,
   ChatRequestMessage,
 } from "./api/chat.js";
 export type { CompletionRequest, CompletionStream } from "./api/completions.js";
@@ -69,11 +72,18 @@ export type {
   ModelWithId,
 } from "./options/model.js";
 export type { FetchOptions } from "./options/fetch.js";
+export type {
+  MessageCountRequest,
+  MessageImageBlock,
+  MessageRequest,
+  MessageRequestTurn,
+  MessageStream,
+} from "./api/messages.js";
 export type { ResponseRequest, ResponseStream } from "./api/responses.js";
 export type { DetokenizeRequest, TemplateRequest, TokenizeRequest } from "./api/tokens.js";
 export { type ServeOptions, type Serving, serveFromPage } from "./serving/serve_from_page.js";
 export type { UpstreamOptions, UpstreamReason, UpstreamRequest } from "./api/upstream.js";
 export { servedFetch } from "./serving/served_fetch.js";
 export type { LoadProgress } from "./exchange/protocol.js";
-export type { PictureInput } from "./api/attachments.js";
+export type { ImageInput } from "./api/attachments.js";
 export type { ProjectorFile, ProjectorOption } from "./options/projector.js";

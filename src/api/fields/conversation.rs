@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::declare::{Field, fields, wire_types};
 use super::given::{Given, arguments, call};
-use super::images::{ImageReader, Images};
+use super::images::{ImageUrls, RequestImages};
 use super::kinds::{Flag, Shape, Words, flag, shape, words};
 use super::reader::{Fields, invalid_value, missing, shorten};
 use crate::api::error::fault;
@@ -46,6 +46,9 @@ wire_types! {
         name: Option<String>,
         /// Calls that the assistant made.
         tool_calls: Option<Vec<ChatMessageCall>>,
+        /// The older form of a call that the assistant made.
+        #[ts(optional, type = "{ name: string, arguments: string } | null")]
+        function_call: Option<()>,
         /// The call that a tool answers.
         tool_call_id: Option<String>,
         /// What the assistant thought; also called `reasoning`.
@@ -59,7 +62,7 @@ wire_types! {
     pub(in crate::api) enum ChatContentPart {
         Text { text: String },
         Refusal { refusal: String },
-        /// A picture as a data URL.
+        /// An image as a data URL.
         ImageUrl {
             #[ts(type = "string | { url: string, detail?: string | null }")]
             image_url: (),
@@ -84,7 +87,7 @@ pub(in crate::api) const EFFORTS: &[&str] =
 /// A conversation for a chat template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::api) struct Conversation {
-    /// At least one, in the form that templates know: content as text or, with pictures, as a list of parts; arguments of
+    /// At least one, in the form that templates know: content as text or, with images, as a list of parts; arguments of
     /// calls as objects.
     pub messages: Vec<Value>,
     /// The template instead of the model's.
@@ -100,8 +103,8 @@ pub(in crate::api) struct Conversation {
     pub is_prefill: bool,
     /// `None`: as suits the model.
     pub parallel_tool_calls: Option<bool>,
-    /// The pictures of all messages, in their order.
-    pub images: Images,
+    /// The images of all messages, in their order.
+    pub images: RequestImages,
     /// What the template's clock shows.
     pub now: LocalTime,
 }
@@ -118,10 +121,11 @@ pub(in crate::api) fn read(
         return Err(invalid_value(MESSAGES, "must not be an empty array"));
     }
     let messages = given.iter().enumerate();
-    let mut images = ImageReader::new(switches);
-    let messages = messages
+    let mut images = ImageUrls::new(switches);
+    let mut messages = messages
         .map(|(index, given)| message(index, given, &mut images))
         .collect::<Result<Vec<_>>>()?;
+    number_older_calls(given, &mut messages);
     let is_usable = |tool: &&Value| {
         let name = tool["function"]["name"].as_str().unwrap_or_default();
         usable_tools.contains(&name)
@@ -160,6 +164,25 @@ pub(in crate::api) fn read(
     })
 }
 
+/// Gives calls and results of the older form, which have no ids, those that templates know.
+fn number_older_calls(given: &[Value], messages: &mut [Value]) {
+    // As long as the ids that some templates demand.
+    let mut id = String::new();
+    for (index, (given, message)) in given.iter().zip(messages).enumerate() {
+        if given["function_call"].is_object()
+            && let Some(calls) = message.get_mut("tool_calls").and_then(Value::as_array_mut)
+        {
+            id = format!("call{index:05}");
+            if let Some(call) = calls.last_mut() {
+                call["id"] = id.clone().into();
+            }
+        }
+        if given["role"] == "function" && given["tool_call_id"].is_null() && !id.is_empty() {
+            message["tool_call_id"] = id.clone().into();
+        }
+    }
+}
+
 /// Whether a message, as it is given, may be the beginning of the one that the model writes: of the assistant, with a text and
 /// nothing else.
 fn is_begun(given: &Value) -> bool {
@@ -178,7 +201,7 @@ fn is_begun(given: &Value) -> bool {
     given["role"] == "assistant" && has_text && !has_others
 }
 
-fn message(index: usize, given: &Value, images: &mut ImageReader) -> Result<Value> {
+fn message(index: usize, given: &Value, images: &mut ImageUrls) -> Result<Value> {
     let given = Given::new(MESSAGES, index, given)?;
     let role = given.required_string("role")?;
     let template_role = match role {

@@ -3,13 +3,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::images::ImageReader;
+use super::images::ImageUrls;
 use super::reader::{describe, invalid_type, member, shorten};
 use crate::api::error::fault;
 use crate::{Error, RequestFault, Result};
 
-/// Types of parts with a picture.
-const PICTURES: &[&str] = &["image_url", "input_image"];
+/// Types of parts with an image.
+const IMAGES: &[&str] = &["image_url", "input_image"];
 
 /// One object of the list in the field `field`.
 #[derive(Clone, Copy)]
@@ -69,20 +69,20 @@ impl<'a> Given<'a> {
         self.string(name)?.ok_or_else(|| self.missing(name))
     }
 
-    /// The content of a message: a text, or parts. The texts of parts are joined by newlines; with pictures, they become
-    /// a list of parts as templates know it. The pictures are appended to `images`.
-    pub(super) fn content(&self, name: &str, images: &mut ImageReader) -> Result<Option<Value>> {
-        let is_picture = |part: &Value| {
+    /// The content of a message: a text, or parts. The texts of parts are joined by newlines; with images, they become
+    /// a list of parts as templates know it. The images are appended to `images`.
+    pub(super) fn content(&self, name: &str, images: &mut ImageUrls) -> Result<Option<Value>> {
+        let is_image = |part: &Value| {
             let kind = part.get("type").and_then(Value::as_str);
-            kind.is_some_and(|kind| PICTURES.contains(&kind))
+            kind.is_some_and(|kind| IMAGES.contains(&kind))
         };
         let parts = match self.get(name) {
-            Some(Value::Array(parts)) if parts.iter().any(is_picture) => parts,
+            Some(Value::Array(parts)) if parts.iter().any(is_image) => parts,
             _ => return Ok(self.text(name)?.map(Value::String)),
         };
-        let part = |part: &'a Value| match is_picture(part) {
+        let part = |part: &'a Value| match is_image(part) {
             true => {
-                self.picture(name, part, images)?;
+                self.image(name, part, images)?;
                 Ok(json!({"type": "image"}))
             }
             false => Ok(json!({"type": "text", "text": self.part_text(name, part)?})),
@@ -91,8 +91,8 @@ impl<'a> Given<'a> {
         Ok(Some(parts.into()))
     }
 
-    /// The picture of a part: `{"image_url": URL}` or `{"image_url": {"url": URL}}`.
-    fn picture(&self, name: &str, part: &Value, images: &mut ImageReader) -> Result<()> {
+    /// The image of a part: `{"image_url": URL}` or `{"image_url": {"url": URL}}`.
+    fn image(&self, name: &str, part: &Value, images: &mut ImageUrls) -> Result<()> {
         let given = part.get("image_url").filter(|given| !given.is_null());
         let Some(given) = given else {
             return Err(match part.get("file_id") {
@@ -131,13 +131,13 @@ impl<'a> Given<'a> {
         let member = match kind {
             "text" | "input_text" | "output_text" => "text",
             "refusal" => "refusal",
-            _ if PICTURES.contains(&kind) => {
-                let reason = format!("pictures are not supported in this {name}");
+            _ if IMAGES.contains(&kind) => {
+                let reason = format!("images are not supported in this {name}");
                 return Err(self.fault(RequestFault::UnsupportedParameter, reason));
             }
             "input_audio" | "input_file" | "audio_url" | "video_url" | "file" => {
                 let reason =
-                    format!("models take text and pictures, but a part is of type \"{kind}\"");
+                    format!("models take text and images, but a part is of type \"{kind}\"");
                 return Err(self.fault(RequestFault::UnsupportedParameter, reason));
             }
             other => {

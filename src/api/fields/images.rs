@@ -1,4 +1,4 @@
-//! Pictures of a request: URLs in `images` (specification 4.2) and in parts of messages (specification 18.2). They are
+//! Images of a request: URLs in `images` (specification 4.2) and in parts of messages (specification 18.2). They are
 //! fetched and decoded once the model is known.
 
 use base64::Engine as _;
@@ -14,7 +14,7 @@ use crate::api::switches::Switches;
 
 fields! {
     ImageFields {
-        /// Pictures for a model that sees: `data:` URLs, or one list of them per prompt; with the switch `remoteImages` also
+        /// Images for a model that sees: `data:` URLs, or one list of them per prompt; with the switch `remoteImages` also
         /// `http:` and `https:` URLs.
         images: Field<Shape> = shape("string[] or string[][]", "string[] | string[][]").of("Fireworks"),
     }
@@ -29,36 +29,36 @@ const MIME_TYPES: &[&str] = &[
     "image/bmp",
 ];
 
-/// How the URL of a picture beside the body begins; its number follows.
+/// How the URL of an image beside the body begins; its number follows.
 const ATTACHMENT: &str = "attachment:";
 
-/// A picture of a request.
+/// An image of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::api) enum ImageFile {
     /// It is here.
     Given(Attachment),
-    /// The picture of this number beside the body.
+    /// The image of this number beside the body.
     Attached(usize),
     /// At this `http:` or `https:` URL.
     Remote(String),
 }
 
-/// Reads the URLs of a request's pictures, one after another.
+/// Reads the URLs of a request's images, one after another.
 #[derive(Debug)]
-pub(in crate::api) struct ImageReader {
+pub(in crate::api) struct ImageUrls {
     may_be_remote: bool,
     files: Vec<ImageFile>,
 }
 
-impl ImageReader {
-    pub(in crate::api) fn new(switches: &Switches) -> ImageReader {
-        ImageReader {
+impl ImageUrls {
+    pub(in crate::api) fn new(switches: &Switches) -> ImageUrls {
+        ImageUrls {
             may_be_remote: switches.remote_images,
             files: Vec::new(),
         }
     }
 
-    /// Appends the picture of a URL. The error says what is wrong with it.
+    /// Appends the image of a URL. The error says what is wrong with it.
     pub(in crate::api) fn push(&mut self, url: &str) -> std::result::Result<(), String> {
         let file = read_url(url)?;
         if matches!(file, ImageFile::Remote(_)) && !self.may_be_remote {
@@ -71,9 +71,9 @@ impl ImageReader {
         Ok(())
     }
 
-    /// Pictures that follow the placeholders of all prompts.
-    pub(in crate::api) fn finish(self, field: &'static str) -> Images {
-        Images {
+    /// Images that follow the placeholders of all prompts.
+    pub(in crate::api) fn finish(self, field: &'static str) -> RequestImages {
+        RequestImages {
             field,
             files: self.files,
             per_prompt: None,
@@ -81,9 +81,9 @@ impl ImageReader {
     }
 }
 
-/// The pictures of a request.
+/// The images of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::api) struct Images {
+pub(in crate::api) struct RequestImages {
     /// The field that holds them, which errors name.
     pub field: &'static str,
     /// Those of all prompts, one after another.
@@ -92,11 +92,11 @@ pub(in crate::api) struct Images {
     pub per_prompt: Option<Vec<usize>>,
 }
 
-impl Images {
-    /// Takes the pictures that URLs name from those beside the body.
+impl RequestImages {
+    /// Takes the images that URLs name from those beside the body.
     ///
     /// # Errors
-    /// `invalid_value` for a number that no picture has.
+    /// `invalid_value` for a number that no image has.
     pub(in crate::api) fn attach(&mut self, attachments: &[Attachment]) -> Result<()> {
         for file in &mut self.files {
             let ImageFile::Attached(number) = *file else {
@@ -104,7 +104,7 @@ impl Images {
             };
             let attachment = attachments.get(number).ok_or_else(|| {
                 let (field, count) = (self.field, attachments.len());
-                let reason = format!("{ATTACHMENT}{number}, but {count} pictures are attached");
+                let reason = format!("{ATTACHMENT}{number}, but {count} images are attached");
                 invalid_value(field, reason)
             })?;
             *file = ImageFile::Given(attachment.clone());
@@ -113,8 +113,8 @@ impl Images {
     }
 
     /// All of them; none are left.
-    pub(in crate::api) fn take(&mut self) -> Images {
-        Images {
+    pub(in crate::api) fn take(&mut self) -> RequestImages {
+        RequestImages {
             field: self.field,
             files: std::mem::take(&mut self.files),
             per_prompt: self.per_prompt.take(),
@@ -122,10 +122,14 @@ impl Images {
     }
 }
 
-/// Reads the pictures of `prompts` prompts.
-pub(in crate::api) fn read(fields: &Fields, prompts: usize, switches: &Switches) -> Result<Images> {
+/// Reads the images of `prompts` prompts.
+pub(in crate::api) fn read(
+    fields: &Fields,
+    prompts: usize,
+    switches: &Switches,
+) -> Result<RequestImages> {
     let given = fields.array(NAME)?.unwrap_or_default();
-    let mut images = ImageReader::new(switches);
+    let mut images = ImageUrls::new(switches);
     if !given.iter().any(Value::is_array) {
         for url in given {
             push(&mut images, url)?;
@@ -147,13 +151,13 @@ pub(in crate::api) fn read(fields: &Fields, prompts: usize, switches: &Switches)
         let message = format!("{} lists for {prompts} prompts", per_prompt.len());
         return Err(invalid_value(NAME, message));
     }
-    Ok(Images {
+    Ok(RequestImages {
         per_prompt: (!per_prompt.iter().all(|count| *count == 0)).then_some(per_prompt),
         ..images.finish(NAME)
     })
 }
 
-fn push(images: &mut ImageReader, given: &Value) -> Result<()> {
+fn push(images: &mut ImageUrls, given: &Value) -> Result<()> {
     let url = given.as_str();
     let url = url.ok_or_else(|| invalid_type(NAME, "made of strings", given))?;
     images
@@ -161,7 +165,7 @@ fn push(images: &mut ImageReader, given: &Value) -> Result<()> {
         .map_err(|reason| invalid_value(NAME, reason))
 }
 
-/// The picture of a URL, or what is wrong with it.
+/// The image of a URL, or what is wrong with it.
 fn read_url(url: &str) -> std::result::Result<ImageFile, String> {
     if let Some(number) = url.strip_prefix(ATTACHMENT) {
         let number = number.parse().ok();

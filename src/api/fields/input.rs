@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::conversation::Conversation;
 use super::declare::{Field, fields, wire_types};
 use super::given::{Given, arguments, call};
-use super::images::ImageReader;
+use super::images::ImageUrls;
 use super::kinds::{Flag, Shape, Text, flag, shape, text};
 use super::reader::{Fields, invalid_type, invalid_value, missing, shorten};
 use crate::api::switches::Switches;
@@ -179,15 +179,15 @@ struct Messages {
     open: Option<Turn>,
     /// Id and function of each call.
     calls: Vec<(String, String)>,
-    images: ImageReader,
+    images: ImageUrls,
 }
 
 /// A message of the assistant in the making: templates expect reasoning, content and calls in one message.
 #[derive(Default)]
-struct Turn {
-    reasoning: Option<String>,
-    content: Option<String>,
-    calls: Vec<Value>,
+pub(super) struct Turn {
+    pub reasoning: Option<String>,
+    pub content: Option<String>,
+    pub calls: Vec<Value>,
 }
 
 impl Messages {
@@ -196,7 +196,7 @@ impl Messages {
             done: Vec::new(),
             open: None,
             calls: Vec::new(),
-            images: ImageReader::new(switches),
+            images: ImageUrls::new(switches),
         }
     }
 
@@ -309,7 +309,7 @@ impl Messages {
         }
     }
 
-    fn finish(mut self) -> (Vec<Value>, ImageReader) {
+    fn finish(mut self) -> (Vec<Value>, ImageUrls) {
         self.close();
         (self.done, self.images)
     }
@@ -321,7 +321,7 @@ impl Turn {
         self.content.is_some() || !self.calls.is_empty()
     }
 
-    fn message(self) -> Value {
+    pub(super) fn message(self) -> Value {
         let mut message = Map::new();
         message.insert("role".into(), "assistant".into());
         // Templates differ in whether they expect the member: some append to it.

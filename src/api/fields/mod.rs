@@ -2,6 +2,7 @@
 //! file declares its fields once and reads them. No file needs a model: checks that depend on the model,
 //! such as the range of token ids, come later.
 
+pub(super) mod blocks;
 mod body;
 mod breakers;
 pub(super) mod candidates;
@@ -9,6 +10,7 @@ pub(super) mod constraints;
 pub(super) mod conversation;
 pub(super) mod declare;
 mod form;
+pub(super) mod functions;
 mod given;
 pub(super) mod images;
 pub(super) mod input;
@@ -37,7 +39,7 @@ pub(super) use form::Form;
 pub(super) use length::{Length, MaxTokens};
 pub(super) use logprobs::Logprobs;
 pub(super) use prompt::{Prompt, PromptPart, PromptReader};
-pub(super) use prompt_tokens::{KeptTokens, PromptTokens};
+pub(super) use prompt_tokens::{KeptTokens, PromptTokens, TruncationSide};
 pub(super) use reader::{
     Fields, check_ids, invalid_type, invalid_value, missing, out_of_range, shorten,
 };

@@ -1,14 +1,14 @@
-//! Pictures beside the body of a request. HTTP carries none: they come from JavaScript that calls the engine.
+//! Images beside the body of a request. HTTP carries none: they come from JavaScript that calls the engine.
 
 use std::rc::Rc;
 
-use crate::pictures::Picture;
+use crate::images::Image;
 
-/// A picture that the body names as `attachment:0`, `attachment:1` and so on.
+/// An image that the body names as `attachment:0`, `attachment:1` and so on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attachment {
     /// The bytes of a file.
     File(Rc<[u8]>),
     /// Pixels.
-    Pixels(Rc<Picture>),
+    Pixels(Rc<Image>),
 }

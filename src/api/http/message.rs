@@ -6,7 +6,7 @@ use std::rc::Rc;
 use futures_core::Stream;
 
 use super::attachment::Attachment;
-use crate::api::error::Failure;
+use crate::api::error::{ErrorForm, Failure};
 use crate::api::progress::Progress;
 
 /// One HTTP request, its body read completely.
@@ -22,7 +22,7 @@ pub struct Request {
     pub body: Vec<u8>,
     /// The position after which an earlier run's stream is continued ([`Progress::position`]).
     pub position: Option<String>,
-    /// Pictures that the body names.
+    /// Images that the body names.
     pub attachments: Vec<Attachment>,
 }
 
@@ -59,6 +59,8 @@ pub struct Response {
     pub body: Body,
     /// How much of the body was taken, and whether the answer is a failure.
     pub progress: Rc<Progress>,
+    /// What the body reports, if it is an error.
+    pub failure: Option<Box<Failure>>,
 }
 
 /// The bytes of a response.
@@ -86,6 +88,7 @@ impl Response {
             headers: Vec::new(),
             body: Body::Full(body),
             progress: Rc::default(),
+            failure: None,
         };
         response.push_header("content-type", "application/json; charset=utf-8");
         response.push_header("cache-control", "no-store");
@@ -102,6 +105,7 @@ impl Response {
             headers: Vec::new(),
             body: Body::Stream(events),
             progress,
+            failure: None,
         };
         response.push_header("content-type", "text/event-stream; charset=utf-8");
         response.push_header("cache-control", "no-cache");
@@ -115,6 +119,7 @@ impl Response {
             headers: Vec::new(),
             body: Body::Full(Vec::new()),
             progress: Rc::default(),
+            failure: None,
         };
         response.push_header("cache-control", "no-store");
         response.push_header("access-control-allow-methods", "GET, POST, OPTIONS");
@@ -130,6 +135,7 @@ impl Response {
     /// An error object with its status and retry headers.
     pub(in crate::api) fn failure(failure: &Failure) -> Response {
         let mut response = Response::json(failure.status, failure.body());
+        response.failure = Some(Box::new(failure.clone()));
         if let Some(seconds) = failure.retry_after_s {
             response.push_header("retry-after", &seconds.to_string());
         }
@@ -151,17 +157,29 @@ impl Response {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Adds what every response carries: the request id and the CORS headers.
-    pub(in crate::api) fn finish(mut self, request_id: &str, allow_origin: &str) -> Response {
+    /// Adds what every response carries: the request id and the CORS headers. An error is written in the route's form.
+    pub(in crate::api) fn finish(
+        mut self,
+        request_id: &str,
+        allow_origin: &str,
+        form: ErrorForm,
+    ) -> Response {
         self.push_header("x-request-id", request_id);
+        if form == ErrorForm::Anthropic {
+            self.push_header("request-id", request_id);
+            if let Some(failure) = &self.failure {
+                self.body = Body::Full(failure.anthropic_body(Some(request_id)));
+            }
+        }
         self.push_header("access-control-allow-origin", allow_origin);
         if allow_origin != "*" {
             self.push_header("vary", "Origin");
         }
-        self.push_header(
-            "access-control-expose-headers",
-            "x-request-id, retry-after, x-should-retry",
-        );
+        let exposed = match form {
+            ErrorForm::OpenAi => "x-request-id, retry-after, x-should-retry",
+            ErrorForm::Anthropic => "x-request-id, request-id, retry-after, x-should-retry",
+        };
+        self.push_header("access-control-expose-headers", exposed);
         self
     }
 }
@@ -203,7 +221,8 @@ mod tests {
 
     #[test]
     fn other_origins_vary() {
-        let response = Response::json(200, Vec::new()).finish("req_x", "https://a.example");
+        let response = Response::json(200, Vec::new());
+        let response = response.finish("req_x", "https://a.example", ErrorForm::OpenAi);
         assert_eq!(response.header("vary"), Some("Origin"));
         assert_eq!(
             response.header("Access-Control-Allow-Origin"),

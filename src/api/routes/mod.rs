@@ -4,7 +4,9 @@ mod chat;
 mod completions;
 mod embeddings;
 mod health;
+mod messages;
 mod models;
+mod prompt_listing;
 mod responses;
 mod route;
 mod timings;
@@ -22,6 +24,8 @@ static ROUTES: &[&Route] = &[
     &chat::ROUTE,
     &responses::ROUTE,
     &responses::input_tokens::ROUTE,
+    &messages::ROUTE,
+    &messages::count_tokens::ROUTE,
     &embeddings::ROUTE,
     &tokens::tokenize::ROUTE,
     &tokens::detokenize::ROUTE,
@@ -175,6 +179,7 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     completions::visit_types(visitor);
     embeddings::visit_types(visitor);
     health::visit_types(visitor);
+    messages::visit_types(visitor);
     models::visit_types(visitor);
     responses::visit_types(visitor);
     tokens::visit_types(visitor);

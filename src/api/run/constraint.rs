@@ -1,4 +1,4 @@
-//! From a request's constraint to a compiled grammar, and from a completion to the tool call in it
+//! Compiles a request's constraint to a grammar, and reads the tool call in a completion
 //! (specification 9).
 
 use crate::api::error::fault;

@@ -8,16 +8,16 @@ mod constraint;
 mod context;
 mod conversation;
 mod deadline;
-mod decoded_picture;
+mod decoded_image;
+mod images;
 mod logprobs;
 mod merge;
 mod message_text;
 mod next_turn;
-mod pictures;
 mod prompt;
 mod prompt_listing;
 mod ranking;
-mod remote_pictures;
+mod remote_images;
 mod stop_ids;
 mod token_rules;
 
@@ -41,20 +41,18 @@ use candidate_text::{CandidateText, TextOptions};
 use constraint::CallReader;
 use context::DefaultLength;
 pub(super) use deadline::Deadline;
+use images::Supply;
 use logprobs::Listing;
 use merge::Pieces;
 use message_text::MessageOptions;
 use next_turn::NextTurn;
-use pictures::Supply;
 use prompt::{FittedPrompt, Wanted};
 use prompt_listing::PromptLister;
 use stop_ids::StopIds;
 
-#[cfg(test)]
-pub(super) use candidate_text::Finish;
-pub(super) use candidate_text::{Piece, RawOutput, StopReason};
+pub(super) use candidate_text::{Finish, Piece, RawOutput, StopReason};
 pub(super) use logprobs::{Entry, TopEntry};
-pub(super) use prompt::{ids_of, text_of};
+pub(super) use prompt::{check_words, ids_of, text_of};
 pub(super) use prompt_listing::{PromptListing, RankedToken};
 
 /// An admitted request; dropping it cancels the generation.
@@ -72,7 +70,7 @@ pub(super) struct Run {
     pub seeds: Vec<i64>,
     /// Pieces of all candidates, which are numbered prompt by prompt.
     pieces: Pieces,
-    /// What was delivered of each candidate so far.
+    /// The delivered part of each candidate.
     delivered: Vec<Delivered>,
     /// The number of tokens of each prompt.
     prompt_tokens: Vec<usize>,
@@ -111,7 +109,7 @@ pub(super) struct TokenCounts {
     /// Prompt tokens that were found in the prefix cache.
     pub cached: usize,
     pub completion: usize,
-    /// Those of the completion that are reasoning.
+    /// The number of tokens of the completion that are reasoning.
     pub reasoning: usize,
 }
 
@@ -140,7 +138,7 @@ impl Run {
         let prompts = fit_prompts(&mut plan, &model, switches, &mut supply, &pause);
         let mut prompts = deadline.limit(prompts).await?;
         let next_turn =
-            next_turn.and_then(|turn| Some(turn.with_pictures(prompts.first()?.pictures.clone())));
+            next_turn.and_then(|turn| Some(turn.with_images(prompts.first()?.images.clone())));
         plan.sampling.check_vocabulary(model.vocab_size())?;
         plan.restrictions.check_vocabulary(model.vocab_size())?;
         check_ids(
@@ -263,7 +261,7 @@ impl Run {
         Ok(choices)
     }
 
-    /// What was delivered of each candidate so far, earlier runs included.
+    /// The delivered part of each candidate, earlier runs included.
     pub(super) fn delivered(&self) -> &[Delivered] {
         &self.delivered
     }
@@ -310,7 +308,7 @@ fn mean_logprob(whole: &Piece) -> Option<f64> {
     whole.finish.as_ref().and_then(|finish| finish.mean_logprob)
 }
 
-/// What to prepare of a conversation that one message continues.
+/// The next turn to prepare, for a conversation that one message continues.
 fn next_turn(plan: &Plan, model: &ReadyModel, switches: &Switches) -> Option<NextTurn> {
     match &plan.prompts[..] {
         [Prompt::Conversation(chat)] if switches.prepare_next_turn && plan.best_of == 1 => {
@@ -349,7 +347,7 @@ async fn fit_prompts(
     Ok(fitted)
 }
 
-/// What all candidates of the plan have in common.
+/// The options that all candidates of the plan have in common.
 fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOptions {
     let is_constrained = plan.constraint.covers_everything();
     let is_message = plan.message.is_some();
@@ -398,7 +396,7 @@ fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOpt
     }
 }
 
-/// What the model recommends for such a plan.
+/// The sampling defaults that the model recommends for such a plan.
 fn recommended(plan: &Plan, model: &ReadyModel, switches: &Switches) -> SamplingDefaults {
     let is_message = plan.message.is_some();
     match switches.use_model_generation_defaults.hold(is_message) {
@@ -407,7 +405,7 @@ fn recommended(plan: &Plan, model: &ReadyModel, switches: &Switches) -> Sampling
     }
 }
 
-/// What the engine has to generate, one generation per prompt.
+/// The generations for the engine, one per prompt.
 fn generations(
     plan: &Plan,
     model: &ReadyModel,

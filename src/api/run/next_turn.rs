@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::candidate_text::Piece;
 use super::conversation;
-use super::pictures::Pictures;
+use super::images::PromptImages;
 use crate::api::fields::Conversation;
 use crate::engine::generation;
 use crate::grammar::OutputPart;
@@ -22,8 +22,8 @@ const NEXT_MESSAGES: [&str; 2] = ["A", "1"];
 pub(super) struct NextTurn {
     conversation: Conversation,
     tokenizer: Rc<Tokenizer>,
-    /// Those of the conversation.
-    pictures: Pictures,
+    /// The images of the conversation.
+    images: PromptImages,
     content: String,
     /// Name and arguments of each call.
     calls: Vec<(String, String)>,
@@ -34,15 +34,15 @@ impl NextTurn {
         NextTurn {
             conversation,
             tokenizer,
-            pictures: Pictures::default(),
+            images: PromptImages::default(),
             content: String::new(),
             calls: Vec::new(),
         }
     }
 
-    /// With the pictures of the conversation's prompt.
-    pub(super) fn with_pictures(self, pictures: Pictures) -> NextTurn {
-        NextTurn { pictures, ..self }
+    /// Adds the images of the conversation's prompt.
+    pub(super) fn with_images(self, images: PromptImages) -> NextTurn {
+        NextTurn { images, ..self }
     }
 
     /// Adds a piece of the message.
@@ -70,7 +70,7 @@ impl NextTurn {
         let [ids, other] = NEXT_MESSAGES.map(|text| self.ids_with(text));
         let ids = ids?;
         let common = std::iter::zip(&ids, other.as_ref()?).take_while(|(a, b)| a == b);
-        Some(self.pictures.prompt(&ids[..common.count()]))
+        Some(self.images.prompt(&ids[..common.count()]))
     }
 
     /// Appends the message to the conversation as a client would send it.
@@ -112,11 +112,11 @@ impl NextTurn {
             }
             None => json!({"role": "user", "content": text}),
         });
-        let placeholder = self.pictures.placeholder();
+        let placeholder = self.images.placeholder();
         let mut rendered = conversation::render_prompt(next, &self.tokenizer, placeholder).ok()?;
-        rendered.text = self.pictures.place_in_text(rendered.text);
+        rendered.text = self.images.place_in_text(rendered.text);
         let ids = rendered.tokenize(&self.tokenizer).ok()?;
-        self.pictures.spread(ids).ok()
+        self.images.spread(ids).ok()
     }
 }
 

@@ -22,6 +22,8 @@ pub struct RopeShape {
     pub neox: bool,
     /// Pairs turn by a part of the rotary position of a row each, instead of by the index of its token.
     pub by_parts: bool,
+    /// Heads are multiplied by the weights of their norm after the rotation, not before it.
+    pub norm_last: bool,
     /// The first elements of a head that are rotated: a multiple of 4, or 0 for none.
     pub rope_dims: usize,
     /// Factor of rotated elements, which some scalings to longer contexts use.
@@ -144,6 +146,8 @@ struct Rotation {
     sin: Vec<f32>,
     /// A normalized head.
     head: Vec<f32>,
+    /// Weights of a norm whose own come last.
+    ones: Vec<f32>,
 }
 
 impl Rotation {
@@ -157,6 +161,7 @@ impl Rotation {
             cos: vec![0.0; angles],
             sin: vec![0.0; angles],
             head: vec![0.0; shape.head_dim],
+            ones: vec![1.0; shape.head_dim],
         }
     }
 
@@ -209,7 +214,10 @@ impl Rotation {
         for (head, out) in heads.zip(out.chunks_exact_mut(dim)) {
             let mut head = head;
             if let Some((weights, eps)) = norm {
-                let weights = &weights[which * dim..][..dim];
+                let weights = match self.shape.norm_last {
+                    true => &self.ones,
+                    false => &weights[which * dim..][..dim],
+                };
                 scale::<L>(head, rms_scale::<L>(head, eps), weights, &mut self.head);
                 head = &self.head;
             }
@@ -234,6 +242,10 @@ impl Rotation {
                     let turned = x.mul(cos).add(x.swap_pairs().mul(sin));
                     write(&mut out[..rope_dims], at, turned.mul(rotated));
                 }
+            }
+            if let Some((weights, _)) = norm.filter(|_| self.shape.norm_last) {
+                scale::<L>(out, 1.0, &weights[which * dim..][..dim], &mut self.head);
+                out.copy_from_slice(&self.head);
             }
         }
     }

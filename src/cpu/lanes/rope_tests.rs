@@ -25,6 +25,7 @@ fn shapes() -> Vec<RopeShape> {
                 head_dim,
                 neox,
                 by_parts: false,
+                norm_last: head_dim % 5 == 0,
                 rope_dims,
                 magnitude: 1.25,
                 q_scale: 0.1,
@@ -50,7 +51,7 @@ fn exact(
         let mean = head.iter().map(|v| v * v).sum::<f64>() / head.len() as f64;
         let scale = (mean + f64::from(eps)).sqrt().recip();
         for (v, w) in head.iter_mut().zip(weights) {
-            *v *= scale * f64::from(*w);
+            *v *= scale * if shape.norm_last { 1.0 } else { f64::from(*w) };
         }
     }
     let mut out: Vec<f64> = head.iter().map(|v| v * factor).collect();
@@ -66,6 +67,11 @@ fn exact(
         let factor = factor * f64::from(shape.magnitude);
         out[a] = (head[a] * cos - head[b] * sin) * factor;
         out[b] = (head[a] * sin + head[b] * cos) * factor;
+    }
+    if let Some((weights, _)) = weights.filter(|_| shape.norm_last) {
+        for (v, w) in out.iter_mut().zip(weights) {
+            *v *= f64::from(*w);
+        }
     }
     out
 }

@@ -94,8 +94,8 @@ pub(super) struct FakeModel {
     /// Whether it chooses with samplers, as a device does, if at most two best tokens are requested.
     pub(super) samples: bool,
     pub(super) takes_embeddings: bool,
-    /// Whether an input must have whole pictures.
-    pub(super) whole_pictures: bool,
+    /// Whether an input must have whole images.
+    pub(super) whole_images: bool,
     pages: Vec<Vec<Option<u32>>>,
     /// The history that each state slot was fed.
     states: Vec<Vec<u32>>,
@@ -110,7 +110,7 @@ impl FakeModel {
             few_tokens: 0,
             samples: false,
             takes_embeddings: true,
-            whole_pictures: false,
+            whole_images: false,
             pages: vec![vec![None; page_tokens]; page_count],
             states: vec![],
             controls: Rc::default(),
@@ -131,12 +131,12 @@ impl FakeModel {
         }
         let fed = rows[0].1.ids().len();
         assert!(fed > 0, "the trait asks for at least one");
-        for (_, input) in rows.iter().filter(|_| self.whole_pictures) {
+        for (_, input) in rows.iter().filter(|_| self.whole_images) {
             for it in input.embeddings() {
-                let is_picture = matches!(it.embeddings.content, Content::Pixels(_));
+                let is_image = matches!(it.embeddings.content, Content::Pixels(_));
                 assert!(
-                    !is_picture || it.rows == (0..it.embeddings.positions),
-                    "a part of a picture"
+                    !is_image || it.rows == (0..it.embeddings.positions),
+                    "a part of an image"
                 );
             }
         }
@@ -316,7 +316,7 @@ impl CausalModel for FakeModel {
             few_tokens: self.few_tokens,
             state_slots: self.states.len(),
             embedding_width: self.takes_embeddings.then_some(EMBEDDING_WIDTH),
-            whole_pictures: self.whole_pictures,
+            whole_images: self.whole_images,
         }
     }
 

@@ -39,18 +39,18 @@ fn any_generation() -> impl Strategy<Value = Generation> {
         begin.chain(own).collect::<Vec<u32>>()
     });
     let text = prop_oneof![tokens(1..CONTEXT), alike];
-    // A third of the prompts contain a picture.
-    let picture = prop::option::weighted(0.3, (0..4u128, 1..9usize, tokens(0..9)));
-    let prompt = (text, picture).prop_map(|(text, picture)| match picture {
+    // A third of the prompts contain an image.
+    let image = prop::option::weighted(0.3, (0..4u128, 1..9usize, tokens(0..9)));
+    let prompt = (text, image).prop_map(|(text, image)| match image {
         None => text.into(),
         Some((key, positions, after)) => {
             let text = [text, after].map(Span::Tokens);
             let [before, after] = text;
-            let picture = match key % 2 {
-                0 => spans::picture(key, positions),
+            let image = match key % 2 {
+                0 => spans::image(key, positions),
                 _ => spans::pixels(key, positions),
             };
-            Prompt::new([before, picture, after])
+            Prompt::new([before, image, after])
         }
     });
     let sampling = prop_oneof![Just(greedy()), any::<i64>().prop_map(sampled)];
@@ -144,7 +144,7 @@ proptest! {
         suspensions in 0usize..3,
         max_cached_pages in prop_oneof![Just(0), 1..10usize, Just(usize::MAX)],
         few_tokens in 0usize..4,
-        [samples, whole_pictures] in any::<[bool; 2]>(),
+        [samples, whole_images] in any::<[bool; 2]>(),
         state_slots in prop_oneof![Just(0), 2..9usize],
         failing_calls in prop::collection::vec(0usize..300, 0..4),
         poison in prop_oneof![Just(Poison::None), Just(Poison::OneIn(100))],
@@ -155,7 +155,7 @@ proptest! {
             model.max_batch = max_batch;
             model.few_tokens = few_tokens;
             model.samples = samples;
-            model.whole_pictures = whole_pictures;
+            model.whole_images = whole_images;
             *model.controls.poison.borrow_mut() = poison.clone();
             model
         };

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Error;
 
-/// More than half of what the pictures of waiting requests may have.
+/// More than half of what the images of waiting requests may have.
 const LARGE_BYTES: u64 = 100 << 20;
 
 fn bench(max_queue: usize) -> Bench {
@@ -41,7 +41,7 @@ fn reserved_places_fill_the_queue() {
 }
 
 #[test]
-fn pictures_of_waiting_requests_are_bounded() {
+fn images_of_waiting_requests_are_bounded() {
     let mut bench = bench(16);
     bench.controls.suspensions.set(1);
     let mut first = bench.handle.reserve(1).unwrap();

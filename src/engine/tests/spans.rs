@@ -3,12 +3,12 @@
 use super::super::prompt::{Content, Embeddings, Prompt, Span};
 use super::fake_model::EMBEDDING_WIDTH;
 use super::*;
-use crate::pictures::Picture;
+use crate::images::Image;
 use crate::sample::DryParams;
 use crate::{Error, RequestFault};
 
-/// A picture whose content follows from its key.
-pub(super) fn picture(key: u128, positions: usize) -> Span {
+/// An image whose content follows from its key.
+pub(super) fn image(key: u128, positions: usize) -> Span {
     let values = 0..positions * EMBEDDING_WIDTH;
     Span::Embeddings(Rc::new(Embeddings {
         key,
@@ -17,9 +17,9 @@ pub(super) fn picture(key: u128, positions: usize) -> Span {
     }))
 }
 
-/// As [`picture`], as pixels.
+/// Same as [`image`], as pixels.
 pub(super) fn pixels(key: u128, positions: usize) -> Span {
-    let content = Content::Pixels(Picture {
+    let content = Content::Pixels(Image {
         width: 1,
         height: 1,
         rgb: vec![key as u8; 3],
@@ -31,10 +31,10 @@ pub(super) fn pixels(key: u128, positions: usize) -> Span {
     }))
 }
 
-/// `before` tokens, a picture of `positions`, `after` tokens.
+/// `before` tokens, an image of `positions`, `after` tokens.
 fn prompt(before: usize, key: u128, positions: usize, after: usize) -> Prompt {
     let tokens = |count: usize| Span::Tokens((0..count as u32).map(|i| i * 7 % 50).collect());
-    Prompt::new([tokens(before), picture(key, positions), tokens(after)])
+    Prompt::new([tokens(before), image(key, positions), tokens(after)])
 }
 
 fn request(prompt: Prompt, candidates: u32) -> Generation {
@@ -76,9 +76,9 @@ fn embeddings_are_fed_in_their_places_however_the_prompt_is_cut() {
     }
 }
 
-/// Chunks, cached pages and prepared parts end before or after a picture, and all tokens are fed by the same kind of step.
+/// Chunks, cached pages and prepared parts end before or after an image, and all tokens are fed by the same kind of step.
 #[test]
-fn pictures_are_not_divided_where_they_are_seen_whole() {
+fn images_are_not_divided_where_they_are_seen_whole() {
     let tokens = |count: usize| Span::Tokens((0..count as u32).map(|i| i * 7 % 50).collect());
     let prompt = |before: usize, positions: usize, between: usize, after: usize| {
         let [one, other] = [1, 2].map(|key| pixels(key, positions));
@@ -86,7 +86,7 @@ fn pictures_are_not_divided_where_they_are_seen_whole() {
     };
     let model = || {
         let mut model = FakeModel::new(64, 64, 4);
-        model.whole_pictures = true;
+        model.whole_images = true;
         model.few_tokens = 3;
         model
     };
@@ -137,21 +137,21 @@ fn kept_pages_are_found_by_ids_and_content() {
     let first = request(prompt(6, 1, 10, 9), 1);
     assert_eq!(run(&mut bench, &first), 0);
     assert_eq!(run(&mut bench, &first), 24);
-    // The same text before and after another picture: only the page before the picture is reused.
+    // The same text before and after another image: only the page before the image is reused.
     assert_eq!(run(&mut bench, &request(prompt(6, 2, 10, 9), 1)), 4);
-    // The same picture one position later.
+    // The same image one position later.
     assert_eq!(run(&mut bench, &request(prompt(7, 1, 10, 9), 1)), 4);
     // The same beginning, another end.
     assert_eq!(run(&mut bench, &request(prompt(6, 1, 10, 20), 1)), 24);
 }
 
-/// Equal pictures are not a repetition, and no token takes their place.
+/// Equal images are not a repetition, and no token takes their place.
 #[test]
-fn samplers_see_no_token_in_the_place_of_a_picture() {
+fn samplers_see_no_token_in_the_place_of_an_image() {
     let twice = Prompt::new([
-        picture(1, 6),
+        image(1, 6),
         Span::Tokens(vec![4, 5]),
-        picture(1, 6),
+        image(1, 6),
         Span::Tokens(vec![9]),
     ]);
     let mut ids = twice.ids().to_vec();

@@ -6,12 +6,19 @@ mod architecture;
 mod shared;
 
 mod bert;
+mod ernie4_5;
+mod exaone4;
 mod gemma;
 mod gemma2;
 mod gemma3;
 mod gemma_embedding;
+mod glm4;
 mod gpt2;
 mod granite;
+mod granitehybrid;
+mod hunyuan_dense;
+mod lfm2;
+mod lfm2moe;
 mod llama;
 mod nomic_bert;
 mod olmo2;
@@ -20,8 +27,11 @@ mod phi3;
 mod qwen2;
 mod qwen2vl;
 mod qwen3;
+mod qwen35;
+mod qwen35moe;
 mod qwen3moe;
 mod qwen3vl;
+mod seed_oss;
 mod smollm3;
 mod starcoder2;
 
@@ -54,6 +64,16 @@ const ARCHITECTURES: &[&Architecture] = &[
     &gpt2::ARCHITECTURE,
     &starcoder2::ARCHITECTURE,
     &granite::ARCHITECTURE,
+    &ernie4_5::ARCHITECTURE,
+    &glm4::ARCHITECTURE,
+    &exaone4::ARCHITECTURE,
+    &hunyuan_dense::ARCHITECTURE,
+    &seed_oss::ARCHITECTURE,
+    &granitehybrid::ARCHITECTURE,
+    &lfm2::ARCHITECTURE,
+    &lfm2moe::ARCHITECTURE,
+    &qwen35::ARCHITECTURE,
+    &qwen35moe::ARCHITECTURE,
     &bert::ARCHITECTURE,
     &nomic_bert::ARCHITECTURE,
     &gemma_embedding::ARCHITECTURE,
@@ -116,7 +136,7 @@ pub fn read_config(gguf: &Gguf) -> Result<ModelConfig> {
     configure(&gguf.metadata, vocab)
 }
 
-/// As [`read_config`], of a model whose embedding table has `vocab` rows.
+/// Same as [`read_config`], for a model whose embedding table has `vocab` rows.
 pub fn configure(metadata: &Metadata, vocab: Option<u64>) -> Result<ModelConfig> {
     let name = metadata.str("general.architecture")?;
     let architecture = find(name.ok_or_else(|| missing("general.architecture"))?)?;

@@ -1,5 +1,5 @@
 //! The text model of Qwen3-VL (Bai et al. 2025, <https://arxiv.org/abs/2511.21631>): a Qwen3 with rotary positions of
-//! three parts, whose first layers take values of pictures.
+//! three parts, whose first layers take values of images.
 
 use super::{architecture::Architecture, qwen2, qwen3, shared::QK_NORM_TENSORS};
 use crate::{
@@ -17,7 +17,7 @@ pub const ARCHITECTURE: Architecture = Architecture {
     ..Architecture::LLAMA_LIKE
 };
 
-/// Member of `config.json` with the number of layers that take values of pictures. The tower's configuration has it; it is
+/// Member of `config.json` with the number of layers that take values of images. The tower's configuration has it; it is
 /// copied from there.
 pub const DEEPSTACK_LAYERS: &str = "deepstack_layers";
 

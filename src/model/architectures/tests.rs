@@ -9,6 +9,8 @@ use crate::{
     weights::{BytesSource, GgufWriter, MetadataValue},
 };
 
+mod recurrent;
+
 /// A model of `layers` layers, 64 wide with four heads, in a file whose only tensor is an embedding.
 fn read(name: &str, layers: u32, keys: &[(&str, MetadataValue)]) -> Result<ModelConfig> {
     let mut metadata = Metadata::new();
@@ -125,6 +127,31 @@ fn windows_and_ropes_follow_their_patterns() {
         .map(|l| l.rope != LayerRope::None)
         .collect();
     assert_eq!(has_rope, [true, true, true, false, true]);
+    // A file may list its local layers; the others do not rotate.
+    let flags = MetadataValue::Array(vec![false, true, true].into());
+    let listed = [
+        window[0].clone(),
+        ("attention.sliding_window_pattern", flags),
+    ];
+    let exaone4 = |layers, keys: &[_]| read("exaone4", layers, keys);
+    for (config, expected) in [
+        (exaone4(3, &listed), vec![false, true, true]),
+        (exaone4(4, &window), vec![true, true, true, false]),
+    ] {
+        let config = config.unwrap();
+        assert_eq!(local(&config), expected);
+        let rotates = config.layers.iter().map(|l| l.rope != LayerRope::None);
+        assert_eq!(rotates.collect::<Vec<_>>(), expected);
+    }
+    let whole = exaone4(4, &[]).unwrap();
+    assert!(
+        whole
+            .layers
+            .iter()
+            .all(|l| l.window.is_none() && l.rope == LayerRope::Global)
+    );
+    let text = refusal(exaone4(4, &listed));
+    assert!(text.contains("3 entries for 4 layers"), "{text}");
     // Some converters write zero for none.
     let none = read("llama", 1, &[("attention.sliding_window", 0u32.into())]).unwrap();
     assert_eq!(none.layers[0].window, None);

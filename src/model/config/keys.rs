@@ -1,7 +1,10 @@
 //! Typed access to the metadata keys of one architecture, with checks of their ranges. The callers decide
 //! which keys to read.
 
-use crate::{Error, Result, weights::Metadata};
+use crate::{
+    Error, Result,
+    weights::{Metadata, MetadataValue},
+};
 
 /// The metadata keys `ARCHITECTURE.key` of one architecture.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +71,21 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// The largest entry of a size per layer, of which some may be 0, or a size of all layers.
+    pub fn largest_or(&self, key: &str, default: usize) -> Result<usize> {
+        let name = self.name(key);
+        match self.metadata.get(&name) {
+            Some(MetadataValue::Array(_)) => {
+                let sizes = self.metadata.sizes(&name)?.unwrap_or_default();
+                match sizes.into_iter().max() {
+                    Some(size) if (1..=1 << 24).contains(&size) => Ok(size),
+                    _ => Err(Error::InvalidModelFile(format!("{name} has no size"))),
+                }
+            }
+            _ => self.size_or(key, default),
+        }
+    }
+
     /// An optional positive number.
     pub fn positive(&self, key: &str) -> Result<Option<f32>> {
         let name = self.name(key);
@@ -87,6 +105,18 @@ impl<'a> Keys<'a> {
     /// An optional boolean.
     pub fn bool(&self, key: &str) -> Result<Option<bool>> {
         self.metadata.bool(&self.name(key))
+    }
+
+    /// An optional list of booleans, one per layer.
+    pub fn layer_flags(&self, key: &str, layers: usize) -> Result<Option<&'a [bool]>> {
+        let name = self.name(key);
+        match self.metadata.bools(&name)? {
+            Some(flags) if flags.len() != layers => Err(Error::InvalidModelFile(format!(
+                "{name} has {} entries for {layers} layers",
+                flags.len()
+            ))),
+            flags => Ok(flags),
+        }
     }
 
     /// An optional string.

@@ -40,7 +40,7 @@ pub struct Rope {
 }
 
 /// Rotary positions of three parts, time, row and column (Wang et al. 2024, <https://arxiv.org/abs/2409.12191>). They
-/// are equal for text; a picture's rows have those of their place in it.
+/// are equal for text; an image's rows have those of their place in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RopeParts {
     /// The first pairs turn by time, the next by row, the others by column: so many each.

@@ -27,12 +27,12 @@ pub(super) fn chunks<T>(mut tokens: &[T]) -> impl Iterator<Item = &[T]> {
     })
 }
 
-/// Where an input is cut if a picture's rows attend to each other: each picture is a step of its own, and the text
-/// between is cut as by [`chunks`]. Returns the ends of the steps, and whether each is a picture.
+/// Where an input is cut if an image's rows attend to each other: each image is a step of its own, and the text
+/// between is cut as by [`chunks`]. Returns the ends of the steps, and whether each is an image.
 ///
 /// # Errors
-/// [`Error::Internal`] if the input has only a part of a picture.
-pub(super) fn picture_cuts(input: Input<'_>) -> Result<Vec<(usize, bool)>> {
+/// [`Error::Internal`] if the input has only a part of an image.
+pub(super) fn image_cuts(input: Input<'_>) -> Result<Vec<(usize, bool)>> {
     let mut cuts = Vec::new();
     let text = |cuts: &mut Vec<_>, range: Range<usize>| {
         let mut end = range.start;
@@ -47,7 +47,7 @@ pub(super) fn picture_cuts(input: Input<'_>) -> Result<Vec<(usize, bool)>> {
             continue;
         };
         if it.rows != (0..it.embeddings.positions) {
-            return Err(Error::Internal("a part of a picture".into()));
+            return Err(Error::Internal("a part of an image".into()));
         }
         text(&mut cuts, start..it.at.start);
         cuts.push((it.at.end, true));
@@ -67,6 +67,7 @@ pub(super) fn segment<'a>(
         position: memory.len_tokens,
         tokens,
         pages: &memory.pages,
+        state: memory.state.unwrap_or(0),
         is_seen_whole: false,
         rotary,
     }

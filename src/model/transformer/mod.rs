@@ -10,18 +10,18 @@ mod greedy;
 mod rotary;
 mod sampled;
 
-use chunks::{chunks, picture_cuts, segment};
+use chunks::{chunks, image_cuts, segment};
 use rotary::RotaryPositions;
 
 use super::{
     config::ModelConfig,
     features::Features,
+    image_rows::Vision,
     kv_reservation::KvReservation,
-    layers::decoder::Decoder,
+    layers::{decoder::Decoder, mixer::Mixer},
     load::{Plan, TowerPlan},
     lora::{self, Adapter},
     pace::Pace,
-    picture_rows::Vision,
     slots::Slots,
     steps::{
         Fed, Steps,
@@ -58,7 +58,7 @@ pub struct Transformer {
     matrices: BTreeMap<String, [usize; 2]>,
     reservation: KvReservation,
     pace: Pace,
-    /// Makes rows of pictures.
+    /// Makes rows of images.
     vision: Option<Vision>,
     features: Features,
 }
@@ -100,7 +100,7 @@ impl Transformer {
         Self::warm_kernels(decoder, plan, device, variant, WarmUp::Prompts)
     }
 
-    /// As [`first_kernels`](Self::first_kernels), for [`warm_up_kept`](Self::warm_up_kept).
+    /// Same as [`first_kernels`](Self::first_kernels), for [`warm_up_kept`](Self::warm_up_kept).
     pub(crate) fn decode_kernels(
         decoder: &Decoder,
         plan: &Plan,
@@ -117,12 +117,19 @@ impl Transformer {
         variant: Variant,
         warm_up: WarmUp,
     ) -> Vec<Kernel> {
-        // Nothing runs, so all layers may share one.
-        let kv = plan.reservation.memory(device.tensors());
-        let kv = vec![kv; decoder.blocks.len()];
+        // Nothing runs, so all layers of a kind may share one.
+        let kinds = [false, true].map(|is_recurrent| {
+            let reservation = plan.reservation;
+            reservation.layer_memory(is_recurrent, device.tensors())
+        });
+        let layers = decoder.blocks.iter().map(|block| match block.mixer {
+            Mixer::Attention(_) => kinds[0].clone(),
+            Mixer::Recurrent(_) => kinds[1].clone(),
+        });
+        let memory: Vec<_> = layers.collect();
         let given = given_rows(plan, device);
         let rows = warm_rows(variant, warm_up);
-        let mut kernels = step_kernels(decoder, given.as_ref(), &kv, device.tensors(), rows);
+        let mut kernels = step_kernels(decoder, given.as_ref(), &memory, device.tensors(), rows);
         if chooses_on_device(variant) && !decoder.is_whole {
             let shape = Slots::shape(plan.config.token_ids, plan.reservation.context_tokens);
             kernels.extend(sample::kernels(shape));
@@ -135,10 +142,10 @@ impl Transformer {
         &self.config
     }
 
-    /// Checks that it can be fed the pictures of a tower.
+    /// Checks that it can be fed the images of a tower.
     ///
     /// # Errors
-    /// [`Error::UnsupportedModel`] if rows of a picture see each other and do not fit into a step or a window.
+    /// [`Error::UnsupportedModel`] if rows of an image see each other and do not fit into a step or a window.
     pub(crate) fn check_vision(&self, plan: &TowerPlan) -> Result<()> {
         let rows = plan.config.rows();
         let windows = self.config.layers.iter().filter_map(|layer| layer.window);
@@ -146,12 +153,12 @@ impl Transformer {
         match plan.config.tower.is_seen_whole && rows > most {
             false => Ok(()),
             true => Err(Error::UnsupportedModel(format!(
-                "a projector file whose pictures have {rows} rows that see each other, more than {most}"
+                "a projector file whose images have {rows} rows that see each other, more than {most}"
             ))),
         }
     }
 
-    /// Lets it take pictures. It must have been planned for embeddings.
+    /// Lets it take images. It must have been planned for embeddings.
     pub(crate) fn set_vision(&mut self, vision: Vision) {
         self.vision = Some(vision);
     }
@@ -161,7 +168,7 @@ impl Transformer {
         self.vision.as_ref()
     }
 
-    /// As [`vision`](Self::vision), to run it.
+    /// Same as [`vision`](Self::vision), to run it.
     pub fn vision_mut(&mut self) -> Option<&mut Vision> {
         self.vision.as_mut()
     }
@@ -200,12 +207,12 @@ impl Transformer {
         self.warm_up_steps(WarmUp::Prompts, None).await
     }
 
-    /// As [`warm_up`](Self::warm_up), for kernels that an earlier load validated: records the steps of a single token
+    /// Same as [`warm_up`](Self::warm_up), for kernels that an earlier load validated: records the steps of a single token
     /// only, and believes what is `known` of the sampling kernels. A prompt waits for its own kernels, unless
     /// [`compile_rest`](Self::compile_rest) has come first.
     ///
     /// # Errors
-    /// As [`warm_up`](Self::warm_up).
+    /// Same as [`warm_up`](Self::warm_up).
     pub async fn warm_up_kept(&mut self, known: Option<SamplerVerdict>) -> Result<()> {
         self.warm_up_steps(WarmUp::Decode, known).await
     }
@@ -215,7 +222,7 @@ impl Transformer {
         self.steps.compile_rest();
     }
 
-    /// What the validation of the sampling kernels found; `None` if the host samples.
+    /// The result of validating the sampling kernels; `None` if the host samples.
     pub fn sampler_verdict(&self) -> Option<SamplerVerdict> {
         self.steps.sampler_verdict()
     }
@@ -271,7 +278,7 @@ impl Transformer {
     /// Logits `[tokens.len(), vocab]` after every token, for tests.
     ///
     /// # Errors
-    /// As [`CausalModel::step`].
+    /// Same as [`CausalModel::step`].
     pub async fn feed_all(
         &mut self,
         memory: &mut SequenceMemory,
@@ -293,7 +300,7 @@ impl Transformer {
     /// decoding. On the CPU backend the steps are done when it returns.
     ///
     /// # Errors
-    /// As [`CausalModel::step`].
+    /// Same as [`CausalModel::step`].
     pub async fn enqueue_greedy(
         &mut self,
         memory: &mut SequenceMemory,
@@ -313,11 +320,11 @@ impl Transformer {
     async fn feed_input(&mut self, memory: &mut SequenceMemory, input: Input<'_>) -> Result<Fed> {
         let mut fed = None;
         let mut start = 0;
-        let whole_pictures = self.whole_pictures();
-        // A text between pictures may be short. The kernels depend on where the prompt ends, not on where pictures are.
+        let whole_images = self.whole_images();
+        // A text between images may be short. The kernels depend on where the prompt ends, not on where images are.
         let is_many = input.ids().len() > matvec::MAX_TOKENS;
-        let cuts = match whole_pictures {
-            true => picture_cuts(input)?,
+        let cuts = match whole_images {
+            true => image_cuts(input)?,
             false => {
                 let ends = chunks(input.ids()).scan(0, |end, chunk| {
                     *end += chunk.len();
@@ -326,7 +333,7 @@ impl Transformer {
                 ends.collect()
             }
         };
-        for (end, is_picture) in cuts {
+        for (end, is_image) in cuts {
             let range = start..end;
             start = end;
             self.check(memory, range.len())?;
@@ -358,10 +365,10 @@ impl Transformer {
             self.steps.give_rows(&parts)?;
             let rotary = self.rotary(&input);
             let segment = Segment {
-                is_seen_whole: is_picture,
+                is_seen_whole: is_image,
                 ..segment(memory, ids.len(), rotary.of_segment())
             };
-            fed = Some(match whole_pictures && (is_many || is_picture) {
+            fed = Some(match whole_images && (is_many || is_image) {
                 true => self.steps.feed_as_many(segment, &ids).await?,
                 false => self.steps.feed_chunk(segment, &ids).await?,
             });
@@ -370,13 +377,13 @@ impl Transformer {
         fed.ok_or_else(|| Error::Internal("a step without tokens".into()))
     }
 
-    /// Whether the rows of a picture attend to each other in the text model.
-    fn whole_pictures(&self) -> bool {
+    /// Whether the rows of an image attend to each other in the text model.
+    fn whole_images(&self) -> bool {
         let vision = self.vision.as_ref();
         vision.is_some_and(|vision| vision.config().tower.is_seen_whole)
     }
 
-    /// Values of a picture's row: those of the embedding, and those of the layers that take some.
+    /// Values of an image's row: those of the embedding, and those of the layers that take some.
     fn row_width(&self) -> usize {
         self.config.dim * (1 + self.config.deepstack_layers)
     }
@@ -397,7 +404,7 @@ impl Transformer {
                 None => {
                     let vision = self.vision.as_mut();
                     let vision =
-                        vision.ok_or_else(|| Error::Internal("pictures without a tower".into()))?;
+                        vision.ok_or_else(|| Error::Internal("images without a tower".into()))?;
                     let rows: Rc<[f32]> = vision.encode(pixels).await?.into();
                     self.features.put(embeddings.key, rows.clone());
                     rows
@@ -458,6 +465,13 @@ impl Transformer {
                 memory.pages.len(),
             )));
         }
+        let slots = self.reservation.states.slots;
+        if slots > 0 && memory.state.is_none_or(|slot| slot as usize >= slots) {
+            return Err(Error::Internal(format!(
+                "a step with the state {:?} of {slots}",
+                memory.state
+            )));
+        }
         Ok(())
     }
 }
@@ -478,9 +492,9 @@ impl CausalModel for Transformer {
             page_count: self.reservation.pages,
             max_batch: MAX_BATCH,
             few_tokens: matvec::MAX_TOKENS,
-            state_slots: 0,
+            state_slots: self.reservation.states.slots,
             embedding_width: self.steps.takes_rows().then_some(self.config.dim),
-            whole_pictures: self.whole_pictures(),
+            whole_images: self.whole_images(),
         }
     }
 
@@ -574,6 +588,12 @@ impl CausalModel for Transformer {
         match copy {
             MemoryCopy::Page { from, to } if (from.max(to) as usize) < self.reservation.pages => {
                 self.steps.copy_page(from, to);
+                Ok(())
+            }
+            MemoryCopy::State { from, to }
+                if (from.max(to) as usize) < self.reservation.states.slots =>
+            {
+                self.steps.copy_state(from, to);
                 Ok(())
             }
             other => Err(Error::Internal(format!("no memory for {other:?}"))),

@@ -1,10 +1,10 @@
-//! Rotary positions of a prompt with pictures (Wang et al. 2024, <https://arxiv.org/abs/2409.12191>): text advances by
-//! one per token; the rows of a picture have the time of its beginning and their row and column in it, and the text after
+//! Rotary positions of a prompt with images (Wang et al. 2024, <https://arxiv.org/abs/2409.12191>): text advances by
+//! one per token; the rows of an image have the time of its beginning and their row and column in it, and the text after
 //! it goes on beyond the largest of these. So they are a function of the prompt, not of the indices of tokens.
 //!
-//! Rotary positions of pictures follow from the prompt. In models whose pairs turn by time, row or column, the index of
+//! Rotary positions of images follow from the prompt. In models whose pairs turn by time, row or column, the index of
 //! a token is not its position. An input knows the prompt before it, so the positions are computed for each step: a
-//! difference to the index per sequence, and three words per row where a step feeds pictures (`ops/step.rs`). K and V,
+//! difference to the index per sequence, and three words per row where a step feeds images (`ops/step.rs`). K and V,
 //! masks and the prefix cache go by index. Texts have the same bits as before.
 
 use crate::{
@@ -18,14 +18,14 @@ use crate::{
 /// The rotary positions of an input.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct RotaryPositions {
-    /// Of the tokens after it, minus their indices.
+    /// The rotary position minus the index, for the tokens after the image.
     offset: u32,
-    /// Of its own positions; none, if they have the same offset.
+    /// The rotary positions of the image itself, one per row; empty if they have the same offset.
     rows: Vec<[u32; PARTS]>,
 }
 
 impl RotaryPositions {
-    /// As a step takes them.
+    /// The positions in the form that a step takes.
     pub(super) fn of_segment(&self) -> Rotary<'_> {
         Rotary {
             offset: self.offset,
@@ -33,7 +33,7 @@ impl RotaryPositions {
         }
     }
 
-    /// Of an input of a model whose pictures have a row per square of `side` pixels; without one, they are indices.
+    /// The rotary positions of an input of a model whose images have a row per square of `side` pixels; without one, they are indices.
     pub(super) fn new(input: &Input, side: Option<usize>) -> RotaryPositions {
         let Some(side) = side else {
             return RotaryPositions::default();
@@ -48,24 +48,24 @@ impl RotaryPositions {
             if start >= fed.end {
                 break;
             }
-            let picture = start..start + embeddings.positions;
-            if picture.end > fed.start && rows.is_empty() {
+            let image = start..start + embeddings.positions;
+            if image.end > fed.start && rows.is_empty() {
                 rows.reserve(fed.len());
             }
-            if picture.end > fed.start {
-                rows.extend(plain(fed.start + rows.len()..picture.start, offset));
+            if image.end > fed.start {
+                rows.extend(plain(fed.start + rows.len()..image.start, offset));
                 let base = (start as u32).wrapping_add(offset);
                 let first = fed.start + rows.len();
-                rows.extend((first..picture.end.min(fed.end)).map(|at| {
+                rows.extend((first..image.end.min(fed.end)).map(|at| {
                     let at = (at - start) as u32;
                     [base, base + at / columns, base + at % columns]
                 }));
             }
-            if picture.end <= fed.end {
+            if image.end <= fed.end {
                 let positions = embeddings.positions as u32;
                 offset = offset.wrapping_add(extent).wrapping_sub(positions);
             } else {
-                // The input ends within the picture: nothing follows that is not of the prompt.
+                // The input ends within the image: nothing follows that is not of the prompt.
                 break;
             }
         }
@@ -81,12 +81,12 @@ fn plain(indices: std::ops::Range<usize>, offset: u32) -> impl Iterator<Item = [
     indices.map(move |index| [(index as u32).wrapping_add(offset); PARTS])
 }
 
-/// The columns of a picture, and how far it moves the text after it.
+/// The columns of an image, and how far it moves the text after it.
 fn grid(embeddings: &Embeddings, side: usize) -> Option<(u32, u32)> {
-    let Content::Pixels(picture) = &embeddings.content else {
+    let Content::Pixels(image) = &embeddings.content else {
         return None;
     };
-    let (columns, rows) = (picture.width / side, picture.height / side);
+    let (columns, rows) = (image.width / side, image.height / side);
     (columns > 0 && columns * rows == embeddings.positions)
         .then_some((columns as u32, columns.max(rows) as u32))
 }
@@ -98,17 +98,17 @@ mod tests {
     use super::*;
     use crate::{
         engine::generation::{Prompt, Span},
-        pictures::Picture,
+        images::Image,
     };
 
-    /// Two tokens, a picture of 2 rows and 3 columns, a token, a picture of 3 rows and a column, a token.
+    /// Two tokens, an image of 2 rows and 3 columns, a token, an image of 3 rows and a column, a token.
     fn prompt() -> Prompt {
-        let picture = |key, columns: usize, rows: usize| {
+        let image = |key, columns: usize, rows: usize| {
             let (width, height) = (4 * columns, 4 * rows);
             Span::Embeddings(Rc::new(Embeddings {
                 key,
                 positions: columns * rows,
-                content: Content::Pixels(Picture {
+                content: Content::Pixels(Image {
                     width,
                     height,
                     rgb: vec![0; 3 * width * height],
@@ -117,9 +117,9 @@ mod tests {
         };
         Prompt::new([
             Span::Tokens(vec![7, 8]),
-            picture(1, 3, 2),
+            image(1, 3, 2),
             Span::Tokens(vec![9]),
-            picture(2, 1, 3),
+            image(2, 1, 3),
             Span::Tokens(vec![10]),
         ])
     }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_have_rows_and_columns_and_text_goes_on_beyond_them() {
+    fn images_have_rows_and_columns_and_text_goes_on_beyond_them() {
         assert_eq!(positions(0..13), ALL);
     }
 

@@ -3,8 +3,8 @@
 
 use crate::{
     Result,
+    images::{Filter, ImageFormat, ImageGeometry, ImageTexts},
     model::config::{Keys, ModelConfig},
-    pictures::{Filter, PictureFormat, PictureGeometry, PictureTexts},
 };
 
 /// `general.architecture` of files with a vision tower.
@@ -14,11 +14,11 @@ pub const ARCHITECTURE: &str = "clip";
 /// <https://arxiv.org/abs/2010.11929>).
 #[derive(Debug)]
 pub struct TowerKind {
-    /// Frames of a video that become a patch, each by a matrix of its own. A picture is all frames.
+    /// Frames of a video that become a patch, each by a matrix of its own. An image is all frames.
     pub frames: usize,
     /// Whether the matrix of the first frame has a bias.
     pub has_patch_bias: bool,
-    /// Whether a learned position is added to each patch. Positions of pictures of other sizes are interpolated.
+    /// Whether a learned position is added to each patch. Positions of images of other sizes are interpolated.
     pub learns_positions: bool,
     /// Whether the width of the feed-forwards is that of their tensors, because files state another one.
     pub ffn_dim_of_tensors: bool,
@@ -26,13 +26,13 @@ pub struct TowerKind {
     pub squares: fn(&Keys, usize, usize) -> Result<Squares>,
     /// The projector's tensors.
     pub projector: ProjectorKind,
-    /// Whether each row of a picture sees all of its rows in the text model.
+    /// Whether each row of an image sees all of its rows in the text model.
     pub is_seen_whole: bool,
-    /// Whether rotary positions of the text model are those of rows in their picture.
+    /// Whether rotary positions of the text model are those of rows in their image.
     pub places_rows: bool,
-    /// Tokens and text of prompts with pictures.
-    pub texts: PictureTexts,
-    /// How pictures are resized.
+    /// Tokens and text of prompts with images.
+    pub texts: ImageTexts,
+    /// How images are resized.
     pub filter: Filter,
 }
 
@@ -65,21 +65,21 @@ pub struct Squares {
     pub side: usize,
     /// Most patches of the pixels that the tower takes at once.
     pub max_patches: usize,
-    /// The sizes that pictures get.
-    pub geometry: PictureGeometry,
+    /// The sizes that images get.
+    pub geometry: ImageGeometry,
 }
 
-/// Windows of a picture: parts from the top left, cut off at its right and lower edge.
+/// Windows of an image: parts from the top left, cut off at its right and lower edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Windows {
     /// Width and height of a window, in squares of patches.
     pub side: usize,
-    /// The last of so many layers attends to the whole picture.
+    /// The last of so many layers attends to the whole image.
     pub period: usize,
 }
 
 impl Windows {
-    /// Whether a layer attends to the whole picture.
+    /// Whether a layer attends to the whole image.
     pub fn is_whole(self, layer: usize) -> bool {
         (layer + 1).is_multiple_of(self.period)
     }
@@ -96,9 +96,9 @@ pub struct VisionConfig {
     pub layers: ModelConfig,
     /// Patches that become rows.
     pub squares: Squares,
-    /// Windows within which most layers attend; `None` if all layers attend to the whole picture.
+    /// Windows within which most layers attend; `None` if all layers attend to the whole image.
     pub windows: Option<Windows>,
-    /// Width and height of a picture, or of what learned positions cover, in pixels: a multiple of the patch size.
+    /// Width and height of an image, or of what learned positions cover, in pixels: a multiple of the patch size.
     pub image_size: usize,
     /// Width and height of a patch, in pixels.
     pub patch_size: usize,
@@ -113,9 +113,9 @@ pub struct VisionConfig {
 }
 
 impl VisionConfig {
-    /// What it wants of a picture.
-    pub fn format(&self) -> PictureFormat {
-        PictureFormat {
+    /// What it wants of an image.
+    pub fn format(&self) -> ImageFormat {
+        ImageFormat {
             texts: &self.tower.texts,
             filter: self.tower.filter,
             geometry: self.squares.geometry,

@@ -1,4 +1,4 @@
-//! The declaration of a family of models that take pictures.
+//! The declaration of a family of models that take images.
 
 use super::{
     config::{TowerKind, VisionConfig},
@@ -11,7 +11,7 @@ use crate::{Result, model::config::Keys};
 pub struct Family {
     /// `clip.projector_type` of its `mmproj` files.
     pub projector: &'static str,
-    /// Its towers, and what becomes of pictures.
+    /// Its towers, and what becomes of images.
     pub tower: TowerKind,
     /// Changes the configuration of a plain vision transformer to that of this family. Reads the metadata keys that only
     /// this family has.

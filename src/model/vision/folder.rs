@@ -44,7 +44,7 @@ pub struct FolderKind {
     pub prefixes: &'static [&'static str],
     /// Modules, or whole names, after the prefix, and those in `mmproj` files. `*` is the layer's number.
     pub tensors: &'static [Names],
-    /// Beginnings of names, after the prefix, that rows of pictures do not need.
+    /// Beginnings of names, after the prefix, that rows of images do not need.
     pub ignored: &'static [&'static str],
     /// The module of the `mmproj` file whose checkpoint lacks the 1 that is added to its weights.
     pub plus_one: Option<&'static str>,

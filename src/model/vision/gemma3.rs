@@ -1,5 +1,5 @@
-//! Gemma 3 (Kamath et al. 2025, <https://arxiv.org/abs/2503.19786>): pictures in one size whatever their shape. The means of
-//! squares of patches are normalized and multiplied by a matrix. Rows of a picture attend to each other in the text model.
+//! Gemma 3 (Kamath et al. 2025, <https://arxiv.org/abs/2503.19786>): images in one size whatever their shape. The means of
+//! squares of patches are normalized and multiplied by a matrix. Rows of an image attend to each other in the text model.
 
 use super::{
     config::{Join, ProjectorKind, Squares, TowerKind},
@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     Result,
+    images::{Filter, ImageGeometry, ImageTexts},
     model::config::{ConfigJson, Keys},
-    pictures::{Filter, PictureGeometry, PictureTexts},
     weights::Metadata,
 };
 
@@ -30,11 +30,11 @@ pub const FAMILY: Family = Family {
         },
         is_seen_whole: true,
         places_rows: false,
-        texts: PictureTexts {
+        texts: ImageTexts {
             row_token: "<image_soft_token>",
             before_whole: "\n\n<start_of_image>",
             after_whole: "<end_of_image>\n\n",
-            ..PictureTexts::plain("<start_of_image>")
+            ..ImageTexts::plain("<start_of_image>")
         },
         filter: Filter::Bilinear,
     },
@@ -88,7 +88,7 @@ fn squares(keys: &Keys, image_size: usize, patch_size: usize) -> Result<Squares>
     Ok(Squares {
         side,
         max_patches,
-        geometry: PictureGeometry::Stretched {
+        geometry: ImageGeometry::Stretched {
             size: image_size,
             rows: max_patches / side.pow(2),
         },

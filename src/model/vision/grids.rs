@@ -1,4 +1,4 @@
-//! What the towers of Qwen2-VL and its successors have in common: pictures of any size, rotary positions of rows and columns,
+//! What the towers of Qwen2-VL and its successors have in common: images of any size, rotary positions of rows and columns,
 //! and squares of patches that are one row, which goes through a feed-forward.
 
 use super::{
@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     Result,
+    images::{Filter, GridSizes, ImageGeometry, ImageTexts},
     model::{
         architectures::Names,
         config::{
@@ -14,7 +15,6 @@ use crate::{
             rope::{DEFAULT_BASE, Rope, RopePairs, RopeParts, Scaling},
         },
     },
-    pictures::{Filter, GridSizes, PictureGeometry, PictureTexts},
     weights::Metadata,
 };
 
@@ -33,11 +33,11 @@ pub const TOWER: TowerKind = TowerKind {
     },
     is_seen_whole: false,
     places_rows: true,
-    texts: PictureTexts::plain("<|image_pad|>"),
+    texts: ImageTexts::plain("<|image_pad|>"),
     filter: Filter::Bicubic,
 };
 
-/// Most rows that a picture becomes, whatever the file says: a quarter of the default context, and attention of 4,096
+/// Most rows that an image becomes, whatever the file says: a quarter of the default context, and attention of 4,096
 /// patches.
 const MAX_ROWS: usize = 1024;
 
@@ -67,7 +67,7 @@ pub const MLP_TENSORS: Names = &[
     ("merger.mlp.2", "mm.2"),
 ];
 
-/// Reads the sizes of squares and pictures. Pictures have at least `min_rows` rows, if the file does not say: the value of
+/// Reads the sizes of squares and images. Images have at least `min_rows` rows, if the file does not say: the value of
 /// the model's own processor.
 pub fn squares(keys: &Keys, patch_size: usize, min_rows: usize) -> Result<Squares> {
     let side = keys.size_or("spatial_merge_size", 2)?;
@@ -83,7 +83,7 @@ pub fn squares(keys: &Keys, patch_size: usize, min_rows: usize) -> Result<Square
     Ok(Squares {
         side,
         max_patches: max_pixels / patch_size.pow(2),
-        geometry: PictureGeometry::Grid(GridSizes {
+        geometry: ImageGeometry::Grid(GridSizes {
             side: row_side,
             min_pixels: min_pixels.unwrap_or(min_rows * square).min(max_pixels),
             max_pixels,

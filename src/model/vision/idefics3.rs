@@ -1,4 +1,4 @@
-//! Idefics 3 (Laurençon et al. 2024, <https://arxiv.org/abs/2408.12637>) and SmolVLM: pictures that are cut into tiles. Squares
+//! Idefics 3 (Laurençon et al. 2024, <https://arxiv.org/abs/2408.12637>) and SmolVLM: images that are cut into tiles. Squares
 //! of patches are one row, which is multiplied by a matrix.
 
 use super::{
@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     Result,
+    images::{Filter, ImageGeometry, ImageTexts},
     model::config::Keys,
-    pictures::{Filter, PictureGeometry, PictureTexts},
     weights::Metadata,
 };
 
@@ -30,13 +30,13 @@ pub const FAMILY: Family = Family {
         },
         is_seen_whole: false,
         places_rows: false,
-        texts: PictureTexts {
+        texts: ImageTexts {
             before_tile: "<fake_token_around_image><row_{row}_col_{column}>",
             after_tile_row: "\n",
             after_tiles: "\n",
             before_whole: "<fake_token_around_image><global-img>",
             after_whole: "<fake_token_around_image>",
-            ..PictureTexts::plain("<image>")
+            ..ImageTexts::plain("<image>")
         },
         filter: Filter::Lanczos,
     },
@@ -73,7 +73,7 @@ fn squares(keys: &Keys, image_size: usize, patch_size: usize) -> Result<Squares>
     Ok(Squares {
         side,
         max_patches,
-        geometry: PictureGeometry::Tiles {
+        geometry: ImageGeometry::Tiles {
             size: image_size,
             longest_edge: keys.size_or("preproc_image_size", 4 * image_size)?,
             rows: max_patches / side.pow(2),

@@ -1,4 +1,4 @@
-//! The families of models that take pictures. Each is a file, which declares its towers, pictures and folders, and a `mod`
+//! The families of models that take images. Each is a file, which declares its towers, images and folders, and a `mod`
 //! line and a list entry here; `docs/adding-a-vision-family.md` describes the steps. How a tower computes is in `layers`.
 
 mod config;

@@ -92,7 +92,7 @@ fn add(folder: &FolderJson, metadata: &mut Metadata) -> Result<()> {
     grids::add_pixels(folder, metadata)
 }
 
-/// The last of so many layers attends to the whole picture; the configuration lists all of these.
+/// The last of so many layers attends to the whole image; the configuration lists all of these.
 fn period(vision: &ConfigJson, depth: u32) -> Result<u32> {
     let key = "fullatt_block_indexes";
     let whole = layers(vision, key, &[7, 15, 23, 31])?;

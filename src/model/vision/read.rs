@@ -12,7 +12,7 @@ use crate::{
 
 /// More than real towers have. A hostile header must not make the loader reserve memory.
 const MAX_LAYERS: usize = 256;
-/// Most patches of a picture; real towers have 4,096 at most.
+/// Most patches of an image; real towers have 4,096 at most.
 const MAX_PATCHES: usize = 1 << 14;
 
 /// The hyperparameters, but for what only the family has.
@@ -90,17 +90,24 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
             LayerConfig {
                 window: None,
                 rope: LayerRope::None,
+                is_recurrent: false,
             };
             count
         ],
+        recurrence: None,
+        ignored_blocks: 0,
         norm: NormKind::Layer,
         norm_eps: norm_eps.unwrap_or(1e-6),
         norm_places: NormPlaces::BEFORE,
+        ffn_norm: "ffn_norm",
+        output_norm_name: "output_norm",
+        has_output_gate: false,
         qk_norm: QkNorm::None,
         positions: Positions::Learned,
         attention_scale: None,
         attention_soft_cap: None,
         feed_forward: FeedForwardKind::Plain(activation),
+        leading_dense: None,
         has_gate_biases: false,
         embedding_scale: 1.0,
         residual_scale: 1.0,

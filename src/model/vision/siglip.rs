@@ -1,4 +1,4 @@
-//! What families with the tower of SigLIP (Zhai et al. 2023, <https://arxiv.org/abs/2303.15343>) have in common: pictures of one
+//! What families with the tower of SigLIP (Zhai et al. 2023, <https://arxiv.org/abs/2303.15343>) have in common: images of one
 //! size, whose patches have learned positions.
 
 use super::{folder::Size, read::invalid};
@@ -32,10 +32,10 @@ pub const TENSORS: Names = &[
     ("encoder.layers.*.mlp.fc1", "v.blk.*.ffn_up"),
     ("encoder.layers.*.mlp.fc2", "v.blk.*.ffn_down"),
 ];
-/// Tensors that rows of pictures do not need: a pooling head.
+/// Tensors that rows of images do not need: a pooling head.
 pub const IGNORED: &[&str] = &["head.", "embeddings.position_ids"];
 
-/// Patches on each side of the squares that a projector joins, and patches of a picture.
+/// Patches on each side of the squares that a projector joins, and patches of an image.
 pub fn squares(keys: &Keys, image_size: usize, patch_size: usize) -> Result<[usize; 2]> {
     let patches = image_size / patch_size;
     let key = "projector.scale_factor";

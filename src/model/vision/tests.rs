@@ -1,9 +1,9 @@
-//! What becomes of a picture in each family, and that the families are told apart.
+//! What becomes of an image in each family, and that the families are told apart.
 
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::pictures::{Part, Picture, PictureFormat, PictureGeometry};
+use crate::images::{Image, ImageFormat, ImageGeometry, Part};
 
 #[test]
 fn families_have_names_of_their_own() {
@@ -14,21 +14,21 @@ fn families_have_names_of_their_own() {
     assert_eq!(different.len(), types().count());
 }
 
-/// The text around the pixels of a picture, which are dots.
-fn text(projector: &str, geometry: PictureGeometry) -> String {
+/// The text around the pixels of an image, which are dots.
+fn text(projector: &str, geometry: ImageGeometry) -> String {
     let family = FAMILIES.iter().find(|it| it.projector == projector);
     let tower = &family.unwrap().tower;
-    let format = PictureFormat {
+    let format = ImageFormat {
         texts: &tower.texts,
         filter: tower.filter,
         geometry,
     };
-    let picture = Picture {
+    let image = Image {
         width: 2,
         height: 1,
         rgb: vec![0; 6],
     };
-    let parts = format.parts(&picture).into_iter().map(|part| match part {
+    let parts = format.parts(&image).into_iter().map(|part| match part {
         Part::Text(text) => text,
         Part::Pixels(..) => ".".to_owned(),
     });
@@ -36,9 +36,9 @@ fn text(projector: &str, geometry: PictureGeometry) -> String {
 }
 
 #[test]
-fn pictures_stand_between_the_texts_of_the_processors() {
-    let whole = PictureGeometry::Stretched { size: 8, rows: 1 };
-    let cut = PictureGeometry::Tiles {
+fn images_stand_between_the_texts_of_the_processors() {
+    let whole = ImageGeometry::Stretched { size: 8, rows: 1 };
+    let cut = ImageGeometry::Tiles {
         size: 8,
         longest_edge: 16,
         rows: 1,

@@ -15,7 +15,7 @@ pub struct HuggingFaceFiles<'f> {
     pub generation_config: Option<&'f [u8]>,
     /// `chat_template.jinja`: the chat template, in newer folders.
     pub chat_template: Option<&'f [u8]>,
-    /// `chat_template.json`: the chat template in folders of models that also take pictures.
+    /// `chat_template.json`: the chat template in folders of models that also take images.
     pub chat_template_json: Option<&'f [u8]>,
 }
 

@@ -17,10 +17,10 @@ use crate::ops::{
 /// An attention to compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attended {
-    /// Of this many queries in the middle of a sequence, by the kernels for that number of tokens. Of many, the second
-    /// half follow few others and see each other, as the rows of some pictures do.
+    /// Attention of this many queries in the middle of a sequence, by the kernels for that number of tokens. Of many, the second
+    /// half follow few others and see each other, as the rows of some images do.
     Causal { tokens: usize },
-    /// Of the tokens of sequences to each other, with or without a window.
+    /// Attention of all tokens of a sequence to each other, with or without a window.
     Whole { window: Option<usize> },
 }
 
@@ -50,7 +50,7 @@ impl Attended {
         ]
     }
 
-    /// For messages.
+    /// The name of the case in messages.
     pub(super) fn name(self) -> String {
         match self {
             Attended::Causal { tokens } => format!("attention of {tokens} tokens"),
@@ -100,6 +100,7 @@ fn sequences(
         position: 0,
         tokens: SEQUENCES[i],
         pages: pages[i],
+        state: 0,
         is_seen_whole: false,
         rotary: Default::default(),
     });
@@ -108,14 +109,14 @@ fn sequences(
 }
 
 fn causal(device: &Device, tokens: usize, format: KvFormat, variant: Variant) -> Tensor<2> {
-    let has_pictures = tokens > MAX_TOKENS;
-    causal_and_seen_whole(device, tokens, has_pictures, format, variant)
+    let has_images = tokens > MAX_TOKENS;
+    causal_and_seen_whole(device, tokens, has_images, format, variant)
 }
 
 fn causal_and_seen_whole(
     device: &Device,
     tokens: usize,
-    has_pictures: bool,
+    has_images: bool,
     format: KvFormat,
     variant: Variant,
 ) -> Tensor<2> {
@@ -128,6 +129,7 @@ fn causal_and_seen_whole(
         position,
         tokens,
         pages: &pages,
+        state: 0,
         is_seen_whole,
         rotary: Default::default(),
     };
@@ -135,7 +137,7 @@ fn causal_and_seen_whole(
         true => vec![
             segment(position, tokens / 2, false),
             // After few tokens, so that those of the segment have much weight.
-            segment(3, tokens.div_ceil(2), has_pictures),
+            segment(3, tokens.div_ceil(2), has_images),
         ],
         false => vec![segment(position, tokens, false)],
     };
@@ -152,6 +154,7 @@ fn causal_and_seen_whole(
         head_dim: shape.head_dim,
         neox: true,
         by_parts: false,
+        norm_last: false,
         rope_dims: shape.head_dim,
         magnitude: 1.0,
         q_scale: 1.0,
@@ -202,9 +205,9 @@ mod tests {
     fn rows_that_do_not_see_each_other_are_found() {
         let (device, variant) = (Device::flex(), Variant::PORTABLE);
         for format in KvFormat::ALL {
-            let [expected, computed] = [true, false].map(|has_pictures| {
+            let [expected, computed] = [true, false].map(|has_images| {
                 let tokens = 2 * MAX_TOKENS;
-                let rows = causal_and_seen_whole(&device, tokens, has_pictures, format, variant);
+                let rows = causal_and_seen_whole(&device, tokens, has_images, format, variant);
                 block_on(floats(rows)).unwrap()
             });
             let tolerance = format.tolerance();
@@ -248,6 +251,7 @@ mod tests {
                     position: 0,
                     tokens: SEQUENCES.iter().sum(),
                     pages: &[2, 0, 1],
+                    state: 0,
                     is_seen_whole: false,
                     rotary: Default::default(),
                 }]);

@@ -16,7 +16,8 @@ import k3 from "./k_chat_output.mjs";
 import k4 from "./k_chat_delivery.mjs";
 import l from "./l_embeddings.mjs";
 import m from "./m_responses.mjs";
-import n from "./n_pictures.mjs";
+import n from "./n_images.mjs";
+import o from "./o_messages.mjs";
 
 const k = [...k1, ...k2, ...k3, ...k4];
 
@@ -36,6 +37,7 @@ export const groups = {
   L: l,
   M: m,
   N: n,
+  O: o,
 };
 
 export const cases = Object.values(groups).flat();

@@ -69,7 +69,7 @@ export default [
       await chat.refused(C({ messages: [message] }), 400, null, "messages");
     }
   }),
-  chatCase("142", "pictures, sounds and files", ALL, T, async (chat) => {
+  chatCase("142", "images, sounds and files", ALL, T, async (chat) => {
     for (const part of [
       { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } },
       { type: "input_audio", input_audio: { data: "AAAA", format: "wav" } },

@@ -211,11 +211,14 @@ export default [
     const whole = await chat.completion(C({ ...members, ...LONG }));
     const { completion_tokens } = whole.usage;
     const complete = whole.choices[0].message.tool_calls[0].function.arguments;
-    // The markers that follow the arguments may take several tokens.
-    const lefts = [1, 3, 6, 10];
+    // A line break, 16 spaces and the end of the call may follow the arguments, each a token.
+    const lefts = [1, 6, 20, 36];
     let shorter = complete;
     for (const left of lefts) {
-      const cut = await reply(chat, { ...members, max_tokens: completion_tokens - left });
+      const cut = await reply(chat, {
+        ...members,
+        max_tokens: Math.max(1, completion_tokens - left),
+      });
       equal(cut.finish_reason, "length", `${left} tokens less: finish_reason`);
       const given = cut.message.tool_calls?.[0].function.arguments ?? "";
       ok(shorter.startsWith(given), `${left} tokens less: a prefix`, [given, shorter]);

@@ -1,7 +1,7 @@
 //! The chat tab: sends messages, streams answers, edits and regenerates them. Conversations are kept by `library.js`.
 
 import { byId, showText } from "../dom.js";
-import { PictureTray } from "../pictures.js";
+import { ImageTray } from "../images.js";
 import { errorInWords } from "../words.js";
 import { answer } from "./answer.js";
 import { requestMessages } from "./conversation.js";
@@ -21,7 +21,7 @@ import { withStops } from "./template.js";
  * @typedef {object} ChatModel
  * @property {Engine} engine
  * @property {boolean} hasTemplate
- * @property {boolean} takesPictures
+ * @property {boolean} takesImages
  * @property {boolean} isSimple whether it uses the simple template
  *
  * What happens to the last message of the conversation, an answer. It stays until the new one has text.
@@ -43,15 +43,15 @@ export class Chat {
   #running;
   #library = new Library(() => this.#open());
   #partialSaves = new PartialSaves((conversation) => this.#library.keep(conversation));
-  /** Of the message that is being written. */
-  pictures = new PictureTray({
+  /** The images of the message that is being written. */
+  images = new ImageTray({
     prefix: "chat",
     what: "message",
     text: byId("chat-text", HTMLTextAreaElement),
     state: byId("chat-state", HTMLElement),
     engine: () => {
       const model = this.#model();
-      return model?.takesPictures ? model.engine : undefined;
+      return model?.takesImages ? model.engine : undefined;
     },
   });
 
@@ -103,7 +103,7 @@ export class Chat {
     this.#send.setAttribute("aria-disabled", String(!canSend));
     if (idle && document.activeElement === this.#stop) this.#text.focus();
     this.#stop.disabled = idle;
-    this.pictures.refresh();
+    this.images.refresh();
     const last = this.#library.current.messages.at(-1);
     this.#retry.hidden = !(idle && last?.role === "user");
     byId("chat-template", HTMLElement).hidden = model === undefined || model.hasTemplate;
@@ -149,9 +149,9 @@ export class Chat {
     const content = this.#text.value;
     if (this.#running || content.trim() === "" || !this.#canAnswer()) return;
     this.#text.value = "";
-    const pictures = this.pictures.take();
+    const images = this.images.take();
     const message = { role: /** @type {const} */ ("user"), content };
-    this.#library.current.messages.push(pictures.length > 0 ? { ...message, pictures } : message);
+    this.#library.current.messages.push(images.length > 0 ? { ...message, images } : message);
     await this.#answer();
   }
 

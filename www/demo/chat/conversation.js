@@ -9,7 +9,7 @@
  * @property {"user" | "assistant"} role
  * @property {string} content
  * @property {string} [reasoning] what the model thought before it answered
- * @property {Blob[]} [pictures] that a user's message begins with
+ * @property {Blob[]} [images] that a user's message begins with
  * @property {true} [isIncomplete] an answer that is being written, or that was lost before its end
  *
  * @typedef {object} Conversation
@@ -71,20 +71,20 @@ export function requestMessages({ system, messages }) {
  * @param {Message} message
  * @returns {ChatRequestMessage}
  */
-function requestMessage({ role, content, pictures = [] }) {
-  if (pictures.length === 0) return { role, content };
-  const images = pictures.map((url) => ({
+function requestMessage({ role, content, images = [] }) {
+  if (images.length === 0) return { role, content };
+  const parts = images.map((url) => ({
     type: /** @type {const} */ ("image_url"),
     image_url: { url },
   }));
-  return { role, content: [...images, { type: "text", text: content }] };
+  return { role, content: [...parts, { type: "text", text: content }] };
 }
 
-/** Of pictures only type and size are exported. @param {Conversation} conversation */
+/** The conversation as JSON. Images are left out, except for type and size. @param {Conversation} conversation */
 export function asJson(conversation) {
-  const messages = conversation.messages.map(({ pictures, ...message }) => ({
+  const messages = conversation.messages.map(({ images, ...message }) => ({
     ...message,
-    ...(pictures && { pictures: pictures.map(({ type, size }) => ({ type, size })) }),
+    ...(images && { images: images.map(({ type, size }) => ({ type, size })) }),
   }));
   const named = { ...conversation, messages, title: titleOf(conversation) };
   return `${JSON.stringify(named, undefined, 2)}\n`;
@@ -95,10 +95,10 @@ export function asMarkdown(conversation) {
   const { system, messages } = conversation;
   const parts = [`# ${titleOf(conversation)}`];
   if (system.trim() !== "") parts.push("## System", system);
-  for (const { role, content, reasoning, pictures = [], isIncomplete } of messages) {
+  for (const { role, content, reasoning, images = [], isIncomplete } of messages) {
     parts.push(role === "user" ? "## User" : "## Assistant");
     if (reasoning) parts.push(quoted(reasoning));
-    if (pictures.length > 0) parts.push(pictures.map(() => "[picture]").join(" "));
+    if (images.length > 0) parts.push(images.map(() => "[image]").join(" "));
     parts.push(content);
     if (isIncomplete) parts.push("*(incomplete)*");
   }
@@ -126,13 +126,13 @@ export function restored(stored) {
   const text = (/** @type {unknown} */ value) => (typeof value === "string" ? value : "");
   const time = (/** @type {unknown} */ value) => (typeof value === "number" ? value : 0);
   const messages = given.messages.flatMap((message) => {
-    const { role, content, reasoning, pictures, isIncomplete } = Object(message);
+    const { role, content, reasoning, images, isIncomplete } = Object(message);
     if (role !== "user" && role !== "assistant") return [];
     /** @type {Message} */
     const known = { role, content: text(content) };
     if (typeof reasoning === "string") known.reasoning = reasoning;
     if (isIncomplete === true) known.isIncomplete = true;
-    if (Array.isArray(pictures)) known.pictures = pictures.filter((it) => it instanceof Blob);
+    if (Array.isArray(images)) known.images = images.filter((it) => it instanceof Blob);
     return [known];
   });
   return {

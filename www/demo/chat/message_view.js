@@ -2,7 +2,7 @@
 
 import { copyOnClick } from "../dom.js";
 import { markdown } from "./markdown.js";
-import { thumbnail } from "../pictures.js";
+import { thumbnail } from "../images.js";
 
 /** @import { Message } from "./conversation.js" */
 
@@ -24,7 +24,7 @@ export class MessageView {
   /** @type {Message} */
   #message;
   #body = document.createElement("div");
-  #pictures = document.createElement("div");
+  #images = document.createElement("div");
   #reasoning = document.createElement("details");
   #thoughts = document.createElement("div");
   #summary = document.createElement("summary");
@@ -54,11 +54,11 @@ export class MessageView {
     if (onEdit) this.#addButton("Edit", () => this.#edit(onEdit));
     if (onContinue) this.#addButton("Continue", onContinue);
     if (onRegenerate) this.#addButton("Regenerate", onRegenerate);
-    this.#pictures.className = "pictures";
-    this.#pictures.append(...(message.pictures ?? []).map(thumbnail));
+    this.#images.className = "images";
+    this.#images.append(...(message.images ?? []).map(thumbnail));
     this.#incomplete.className = "hint";
     this.#incomplete.textContent = "This answer is incomplete.";
-    this.element.append(who, this.#pictures, this.#reasoning, this.#body);
+    this.element.append(who, this.#images, this.#reasoning, this.#body);
     if (!isUser) this.element.append(this.#incomplete);
     this.element.append(this.#tools);
     this.#draw();

@@ -1,14 +1,14 @@
-//! Pictures in the bodies of JavaScript calls: each is replaced by a URL, and travels beside the body. What is in a file
+//! Images in the bodies of JavaScript calls: each is replaced by a URL, and travels beside the body. What is in a file
 //! is checked in Rust.
 
 import type { Attachment } from "../exchange/protocol.js";
 import { InpageError } from "./inpage_error.js";
 
 /**
- * A picture: a `data:` URL, a file, or pixels. A file keeps its orientation; of an animated one, the first frame is
+ * An image: a `data:` URL, a file, or pixels. A file keeps its orientation; of an animated one, the first frame is
  * taken. Pixels are put on white.
  */
-export type PictureInput =
+export type ImageInput =
   | string
   | Blob
   | ImageBitmap
@@ -17,14 +17,14 @@ export type PictureInput =
   | HTMLCanvasElement
   | OffscreenCanvas;
 
-type PictureObject = Exclude<PictureInput, string>;
+type ImageObject = Exclude<ImageInput, string>;
 
-/** The member of `fetch` options that holds the pictures of a body. */
+/** The member of `fetch` options that holds the images of a body. */
 const ATTACHMENTS = Symbol("attachments");
 
 export type InitWithAttachments = RequestInit & { [ATTACHMENTS]?: readonly Attachment[] };
 
-/** Options of `engine.fetch` with the pictures of the body. */
+/** Options of `engine.fetch` with the images of the body. */
 export function withAttachments(
   init: RequestInit,
   attachments: readonly Attachment[],
@@ -32,23 +32,24 @@ export function withAttachments(
   return attachments.length === 0 ? init : ({ ...init, [ATTACHMENTS]: attachments } as RequestInit);
 }
 
-/** The pictures that `withAttachments` has added. */
+/** The images that `withAttachments` has added. */
 export function attachmentsOf(init: RequestInit | undefined): readonly Attachment[] | undefined {
   return (init as InitWithAttachments | undefined)?.[ATTACHMENTS];
 }
 
 /**
- * The body with URLs in place of pictures, and the pictures. Only `images` and the `image_url` of parts are searched.
+ * The body with URLs in place of images, and the images. Only `images`, the `image_url` of parts and the `source.url` of
+ * blocks are searched.
  *
- * @throws InpageError `invalid_value` if the pixels of a picture cannot be read
+ * @throws InpageError `invalid_value` if the pixels of an image cannot be read
  */
-export async function detachPictures(
+export async function detachImages(
   given: object,
 ): Promise<{ body: Record<string, unknown>; attachments: Attachment[] }> {
-  const found: { picture: PictureObject; field: string }[] = [];
+  const found: { image: ImageObject; field: string }[] = [];
   const urlOf = (value: unknown, field: string): unknown => {
-    if (!isPicture(value)) return value;
-    found.push({ picture: value, field });
+    if (!isImage(value)) return value;
+    found.push({ image: value, field });
     return `attachment:${found.length - 1}`;
   };
   const body = given as Record<string, unknown>;
@@ -63,13 +64,13 @@ export async function detachPictures(
     const list = body[field];
     if (Array.isArray(list)) detached[field] = list.map((item) => inItem(item, field, urlOf));
   }
-  const attachments = found.map(({ picture, field }) => attachmentOf(picture, field));
+  const attachments = found.map(({ image, field }) => attachmentOf(image, field));
   return { body: detached, attachments: await Promise.all(attachments) };
 }
 
 type Replace = (value: unknown, field: string) => unknown;
 
-/** A message, or an output of a tool, with the pictures of its parts replaced. */
+/** A message, or an output of a tool, with the images of its parts replaced. */
 function inItem(item: unknown, field: string, urlOf: Replace): unknown {
   if (!isObject(item)) return item;
   const replaced = { ...item };
@@ -82,9 +83,16 @@ function inItem(item: unknown, field: string, urlOf: Replace): unknown {
 }
 
 function inPart(part: unknown, field: string, urlOf: Replace): unknown {
-  if (!isObject(part) || !("image_url" in part)) return part;
+  if (!isObject(part)) return part;
+  const { source, type } = part;
+  if (type === "image" && isObject(source) && "url" in source) {
+    return { ...part, source: { ...source, url: urlOf(source.url, field) } };
+  }
+  // A result in Anthropic's form has blocks of its own.
+  if (type === "tool_result") return inItem(part, field, urlOf);
+  if (!("image_url" in part)) return part;
   const { image_url: given } = part;
-  const isWrapped = isObject(given) && !isPicture(given);
+  const isWrapped = isObject(given) && !isImage(given);
   const url = isWrapped ? { ...given, url: urlOf(given.url, field) } : urlOf(given, field);
   return { ...part, image_url: url };
 }
@@ -93,7 +101,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null;
 
 /** Some of the classes exist only in browsers. */
-function isPicture(value: unknown): value is PictureObject {
+function isImage(value: unknown): value is ImageObject {
   const { Blob, ImageBitmap, ImageData, HTMLImageElement, HTMLCanvasElement, OffscreenCanvas } =
     globalThis;
   const classes = [Blob, ImageBitmap, ImageData, HTMLImageElement, HTMLCanvasElement];
@@ -102,13 +110,13 @@ function isPicture(value: unknown): value is PictureObject {
   );
 }
 
-async function attachmentOf(picture: PictureObject, field: string): Promise<Attachment> {
+async function attachmentOf(image: ImageObject, field: string): Promise<Attachment> {
   try {
-    if (picture instanceof Blob) return { file: new Uint8Array(await picture.arrayBuffer()) };
-    return await pixelsOf(picture);
+    if (image instanceof Blob) return { file: new Uint8Array(await image.arrayBuffer()) };
+    return await pixelsOf(image);
   } catch (error) {
     throw new InpageError(400, {
-      message: `${field}: the pixels of a picture cannot be read: ${(error as Error).message}`,
+      message: `${field}: the pixels of an image cannot be read: ${(error as Error).message}`,
       type: "invalid_request_error",
       param: field,
       code: "invalid_value",
@@ -116,17 +124,17 @@ async function attachmentOf(picture: PictureObject, field: string): Promise<Atta
   }
 }
 
-async function pixelsOf(picture: Exclude<PictureObject, Blob>): Promise<Attachment> {
+async function pixelsOf(image: Exclude<ImageObject, Blob>): Promise<Attachment> {
   // An element that is not loaded has no size yet.
-  if ("decode" in picture) await picture.decode();
-  const width = "naturalWidth" in picture ? picture.naturalWidth : picture.width;
-  const height = "naturalHeight" in picture ? picture.naturalHeight : picture.height;
+  if ("decode" in image) await image.decode();
+  const width = "naturalWidth" in image ? image.naturalWidth : image.width;
+  const height = "naturalHeight" in image ? image.naturalHeight : image.height;
   if (!(width > 0 && height > 0)) throw new TypeError(`it is ${width}x${height} pixels`);
   const canvas = new OffscreenCanvas(width, height);
   const context = canvas.getContext("2d");
   if (context === null) throw new TypeError("there is no 2D canvas");
-  if ("data" in picture) context.putImageData(picture, 0, 0);
-  else context.drawImage(picture, 0, 0, width, height);
+  if ("data" in image) context.putImageData(image, 0, 0);
+  else context.drawImage(image, 0, 0, width, height);
   context.globalCompositeOperation = "destination-over";
   context.fillStyle = "#fff";
   context.fillRect(0, 0, width, height);

@@ -1,9 +1,9 @@
 //! Requests to the endpoint through `engine.fetch`, and their answers, whole or as streams. All rules of the endpoint are in
-//! Rust; which routes there are is the concern of `completions.ts`, `chat.ts`, `responses.ts`, `embeddings.ts` and
-//! `tokens.ts`.
+//! Rust; which routes there are is the concern of `completions.ts`, `chat.ts`, `responses.ts`, `messages.ts`,
+//! `embeddings.ts` and `tokens.ts`.
 
 import { abortError, onceAborted } from "../exchange/abort.js";
-import { detachPictures, withAttachments } from "./attachments.js";
+import { detachImages, withAttachments } from "./attachments.js";
 import { eventData } from "./event_stream.js";
 import { PLACEHOLDER_SITE } from "./fetch_scope.js";
 import { InpageError, asInpageError } from "./inpage_error.js";
@@ -37,7 +37,7 @@ export interface ComingStream<Stream extends AnswerStream<unknown>>
     AsyncIterable<Stream extends AnswerStream<infer Chunk> ? Chunk : never> {}
 
 /** Events that end a stream, besides `[DONE]`. A failed response has an event `error` before its last one. */
-const LAST_EVENTS = ["response.completed", "response.incomplete"];
+const LAST_EVENTS = ["response.completed", "response.incomplete", "message_stop"];
 
 /** Calls of the endpoint below one base path. */
 export class Calls {
@@ -90,7 +90,7 @@ export class Calls {
       if (typeof body !== "object" || body === null) {
         throw InpageError.local("invalid_type", "the request body must be an object");
       }
-      const { body: detached, attachments } = await detachPictures(body);
+      const { body: detached, attachments } = await detachImages(body);
       const init = {
         method: "POST",
         headers: this.#headers,

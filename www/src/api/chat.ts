@@ -8,7 +8,7 @@ import type {
   ChatMessage,
   FunctionTool,
 } from "../generated/types.js";
-import type { PictureInput } from "./attachments.js";
+import type { ImageInput } from "./attachments.js";
 import type { AnswerStream, CallOptions, Calls, ComingStream, Open, Typed } from "./calls.js";
 
 /** A request; `docs/api.md` says what each field means. Fields that are not listed are sent too. */
@@ -21,15 +21,15 @@ export type ChatCompletionRequest = Open<
   }
 >;
 
-/** A message, whose pictures may be objects. */
+/** A message, whose images may be objects. */
 export type ChatRequestMessage = Omit<ChatMessage, "content"> & {
-  content?: string | readonly (ChatContentPart | ChatPicturePart)[] | null;
+  content?: string | readonly (ChatContentPart | ChatImagePart)[] | null;
 };
 
-/** A picture in a message. */
-export interface ChatPicturePart {
+/** An image in a message. */
+export interface ChatImagePart {
   type: "image_url";
-  image_url: PictureInput | { url: PictureInput; detail?: string | null };
+  image_url: ImageInput | { url: ImageInput; detail?: string | null };
 }
 
 /** A message as other packages declare it. The endpoint checks it. */

@@ -1,14 +1,14 @@
 //! `engine.completions.create`: completions of prompts.
 
 import type { Completion, CompletionFields } from "../generated/types.js";
-import type { PictureInput } from "./attachments.js";
+import type { ImageInput } from "./attachments.js";
 import type { AnswerStream, CallOptions, Calls, ComingStream, Open } from "./calls.js";
 
 /** A request; `docs/api.md` says what each field means. Fields that are not listed are sent too. */
 export type CompletionRequest = Open<
   Omit<CompletionFields, "images"> & {
-    /** Pictures, or one list of them per prompt. */
-    images?: readonly PictureInput[] | readonly (readonly PictureInput[])[] | null;
+    /** Images, or one list of them per prompt. */
+    images?: readonly ImageInput[] | readonly (readonly ImageInput[])[] | null;
   }
 >;
 

@@ -24,6 +24,7 @@ import { ModelGroup } from "../models/group.js";
 import { invalidOption, refuseUnknownOptions } from "../options/names.js";
 import { refusePlace } from "../options/place_check.js";
 import { relay } from "../api/relay.js";
+import { Messages } from "../api/messages.js";
 import { Responses } from "../api/responses.js";
 import { SingleModel } from "../models/single.js";
 import {
@@ -101,6 +102,8 @@ export class Engine extends EngineEvents implements AsyncDisposable {
   readonly completions: Completions;
   /** The embeddings API. */
   readonly embeddings: Embeddings;
+  /** Anthropic's Messages API. */
+  readonly messages: Messages;
   /** The Responses API. */
   readonly responses: Responses;
   /**
@@ -154,6 +157,7 @@ export class Engine extends EngineEvents implements AsyncDisposable {
     this.chat = new Chat(calls);
     this.completions = new Completions(calls);
     this.embeddings = new Embeddings(calls);
+    this.messages = new Messages(calls);
     this.responses = new Responses(calls);
     this.#tokens = new Tokens(calls);
 

@@ -6,25 +6,29 @@ export type AlwaysIncludeUsage = boolean | UsagePlace;
 
 /** A buffer on the GPU. */
 export type BufferReport = {
-  /** A tensor's name, or `KV cache of a layer`. */
+  /** A tensor's name, `KV cache of a layer` or `states of a layer`. */
   name: string,
   /** Its size. */
   bytes: number, };
 
-/** What a request wants of a model. */
+/** The purpose that a request needs a model for. */
 export type Capability = "completions" | "embeddings";
 
 /** One choice of a whole answer. */
-export type ChatChoice = { index: number, message: ChatCompletionMessage, logprobs: ChatLogprobs | null, finish_reason: "stop" | "length" | "tool_calls",
-  /** The stop string or stop id that ended it, otherwise null. */
-  stop_reason: StopReason | null, };
+export type ChatChoice = { index: number, message: ChatCompletionMessage, logprobs: ChatLogprobs | null, finish_reason: "stop" | "length" | "tool_calls" | "function_call",
+  /** The stop string, expression or stop id that ended it, otherwise null. */
+  stop_reason: StopReason | null,
+  /** The generated ids; only with `return_tokens_as_token_ids` or `return_token_ids`. */
+  token_ids?: Array<number>, };
 
 /** The new part of a choice. */
 export type ChatChunkChoice = { index: number, delta: ChatDelta, logprobs: ChatLogprobs | null,
   /** Null in all chunks of a choice but the last. */
-  finish_reason: "stop" | "length" | "tool_calls" | null,
-  /** Only in the last chunk of a choice: the stop string or stop id that ended it, otherwise null. */
-  stop_reason?: StopReason | null, };
+  finish_reason: "stop" | "length" | "tool_calls" | "function_call" | null,
+  /** Only in the last chunk of a choice: the stop string, expression or stop id that ended it, otherwise null. */
+  stop_reason?: StopReason | null,
+  /** The ids of the tokens that the chunk adds; only with `return_tokens_as_token_ids` or `return_token_ids`. */
+  token_ids?: Array<number>, };
 
 /** An answer with whole messages. */
 export type ChatCompletion = { id: string, object: "chat.completion",
@@ -35,7 +39,11 @@ export type ChatCompletion = { id: string, object: "chat.completion",
   /** Changes with anything that the output depends on. */
   system_fingerprint: string, choices: Array<ChatChoice>, usage: ChatUsage,
   /** Times of the request. Present with the switch `timings`. */
-  timings?: Timings, };
+  timings?: Timings,
+  /** The ids of the prompt, with `return_token_ids`. */
+  prompt_token_ids?: Array<number>,
+  /** With `prompt_logprobs`: for each token of the prompt, tokens by their ids. */
+  prompt_logprobs?: (Record<string, PromptLogprob> | null)[], };
 
 /** A chunk of a streamed answer. */
 export type ChatCompletionChunk = { id: string, object: "chat.completion.chunk",
@@ -48,7 +56,11 @@ export type ChatCompletionChunk = { id: string, object: "chat.completion.chunk",
   /** Only with `include_usage`, and null in chunks that hold no counts. */
   usage?: ChatUsage | null,
   /** Times of the request. Present with the switch `timings`, in the last chunk that has a choice. */
-  timings?: Timings, };
+  timings?: Timings,
+  /** The ids of the prompt, with `return_token_ids`. */
+  prompt_token_ids?: Array<number>,
+  /** With `prompt_logprobs`: for each token of the prompt, tokens by their ids. */
+  prompt_logprobs?: (Record<string, PromptLogprob> | null)[], };
 
 /** A request for a message; `docs/api.md` says what each field means. Unknown fields are passed on. */
 export type ChatCompletionFields = {
@@ -74,6 +86,20 @@ export type ChatCompletionFields = {
   top_logprobs?: number | null,
   /** Which distribution `logprobs` describes. */
   logprobs_mode?: "raw" | "processed" | null,
+  /** If the last message is of the assistant, put its content before that of the answer. */
+  echo?: boolean | null,
+  /** How long the text should be, if the chat template knows the word. */
+  verbosity?: "low" | "medium" | "high" | null,
+  /** Name tokens by their ids in `logprobs`, and return `token_ids`. */
+  return_tokens_as_token_ids?: boolean | null,
+  /** Return `token_ids` and `prompt_token_ids`. */
+  return_token_ids?: boolean | null,
+  /** How many of the most likely tokens are listed per token of the prompt, in `prompt_logprobs`. */
+  prompt_logprobs?: number | null,
+  /** Keep this many tokens of a prompt; -1: as many as the context holds. */
+  truncate_prompt_tokens?: number | null,
+  /** Where `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning. */
+  truncation_side?: "left" | "right" | null,
   /** Not used. */
   cache_prompt?: unknown,
   /** Not used. */
@@ -122,6 +148,8 @@ export type ChatCompletionFields = {
   n_predict?: number | null,
   /** Strings that end the completion. */
   stop?: string | string[] | null,
+  /** Regular expressions that end the completion where they match. */
+  stop_regex?: string | string[] | null,
   /** Token ids that end the completion. */
   stop_token_ids?: number[] | null,
   /** Before the completion has this many tokens, end of text and stop ids are forbidden and stop strings do not count. */
@@ -202,10 +230,18 @@ export type ChatCompletionFields = {
   guided_whitespace_pattern?: string | null,
   /** Not used. */
   guided_decoding_backend?: string | null,
+  /** A regular expression. */
+  regex?: string | null,
+  /** A grammar in EBNF. */
+  ebnf?: string | null,
   /** Functions that the model may call. */
   tools?: FunctionTool[] | null,
   /** Whether the model may or must call a tool, and which. */
-  tool_choice?: ToolChoice | null, };
+  tool_choice?: ToolChoice | null,
+  /** The older form of `tools`: the functions that the model may call, one per message. */
+  functions?: FunctionDeclaration[] | null,
+  /** The older form of `tool_choice`. */
+  function_call?: "none" | "auto" | { name: string } | null, };
 
 /** A message of the assistant. */
 export type ChatCompletionMessage = { role: "assistant",
@@ -214,7 +250,9 @@ export type ChatCompletionMessage = { role: "assistant",
   /** Always null. */
   refusal: string | null,
   /** What the model thought before. */
-  reasoning_content?: string, tool_calls?: Array<ChatToolCall>, };
+  reasoning_content?: string, tool_calls?: Array<ChatToolCall>,
+  /** The call, if the request has `functions`. */
+  function_call?: ChatFunctionCall, };
 
 /** Details of the generated tokens. */
 export type ChatCompletionTokens = {
@@ -227,7 +265,9 @@ export type ChatContentPart = { "type": "text", text: string, } | { "type": "ref
 /** What a chunk adds to a message. */
 export type ChatDelta = {
   /** Only in the first chunk of a choice. */
-  role?: "assistant", content?: string, reasoning_content?: string, tool_calls?: Array<ChatToolCallDelta>, };
+  role?: "assistant", content?: string, reasoning_content?: string, tool_calls?: Array<ChatToolCallDelta>,
+  /** The call, if the request has `functions`. */
+  function_call?: ChatFunctionDelta, };
 
 /** The function of a [`ChatToolCall`]. */
 export type ChatFunctionCall = { name: string,
@@ -248,6 +288,8 @@ export type ChatLogprobs = { content: Array<ChatTokenLogprob>,
 export type ChatMessage = { role: "system" | "developer" | "user" | "assistant" | "tool" | "function", content?: string | ChatContentPart[] | null, name?: string | null,
   /** Calls that the assistant made. */
   tool_calls?: Array<ChatMessageCall> | null,
+  /** The older form of a call that the assistant made. */
+  function_call?: { name: string, arguments: string } | null,
   /** The call that a tool answers. */
   tool_call_id?: string | null,
   /** What the assistant thought; also called `reasoning`. */
@@ -339,9 +381,11 @@ export type CompletionFields = {
   suffix_mode?: "append" | "fim" | "reject" | null,
   /** Whether the tokenizer adds its start-of-text token to a prompt that is text. */
   add_special_tokens?: boolean | null,
-  /** Keep this many tokens of the prompt's end; -1: as many as the context holds. */
+  /** Keep this many tokens of a prompt; -1: as many as the context holds. */
   truncate_prompt_tokens?: number | null,
-  /** Pictures for a model that sees: `data:` URLs, or one list of them per prompt; with the switch `remoteImages` also `http:` and `https:` URLs. */
+  /** Where `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning. */
+  truncation_side?: "left" | "right" | null,
+  /** Images for a model that sees: `data:` URLs, or one list of them per prompt; with the switch `remoteImages` also `http:` and `https:` URLs. */
   images?: string[] | string[][] | null,
   /** Not used. */
   cache_prompt?: unknown,
@@ -397,6 +441,8 @@ export type CompletionFields = {
   n_predict?: number | null,
   /** Strings that end the completion. */
   stop?: string | string[] | null,
+  /** Regular expressions that end the completion where they match. */
+  stop_regex?: string | string[] | null,
   /** Token ids that end the completion. */
   stop_token_ids?: number[] | null,
   /** Before the completion has this many tokens, end of text and stop ids are forbidden and stop strings do not count. */
@@ -497,6 +543,10 @@ export type CompletionFields = {
   guided_whitespace_pattern?: string | null,
   /** Not used. */
   guided_decoding_backend?: string | null,
+  /** A regular expression. */
+  regex?: string | null,
+  /** A grammar in EBNF. */
+  ebnf?: string | null,
   /** Functions that the model may call. */
   tools?: FunctionTool[] | null,
   /** Whether the model may or must call a tool, and which. */
@@ -544,10 +594,10 @@ export type DetokenizeFields = {
   /** Leave special tokens out of the text. */
   skip_special_tokens?: boolean | null, };
 
-/** Which device a load asks for. */
+/** The device that a load asks for. */
 export type DeviceChoice = "auto" | "webgpu" | "cpu";
 
-/** What a model computes on. */
+/** The kind of device that a model computes on. */
 export type DeviceKind = "webgpu" | "cpu" | "reference";
 
 /** The vector of one input. */
@@ -563,12 +613,18 @@ export type EmbeddingFields = {
   model: string,
   /** Not used. */
   user?: string | null,
-  /** One text or several, each as a string or as token ids; none empty, and at most 2048. */
-  input: string | string[] | ArrayLike<number> | ArrayLike<number>[],
+  /** One text or several, each as a string or as token ids; none empty, and at most 2048. Both may be mixed with the switch `mixedPrompts`. */
+  input: string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[],
   /** How vectors are written: as numbers, or as little-endian 32-bit floats in base64. */
   encoding_format?: "float" | "base64" | null,
   /** Keep this many elements of each vector, and normalize it again. */
-  dimensions?: number | null, };
+  dimensions?: number | null,
+  /** Whether the tokenizer adds its tokens to texts. */
+  add_special_tokens?: boolean | null,
+  /** Keep this many tokens of a prompt; -1: as many as the context holds. */
+  truncate_prompt_tokens?: number | null,
+  /** Where `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning. */
+  truncation_side?: "left" | "right" | null, };
 
 /** The vectors of a request's inputs, in their order. */
 export type EmbeddingList = { object: "list", data: Array<Embedding>,
@@ -634,7 +690,7 @@ export type FunctionDeclaration = { name: string, description?: string | null,
 /** A function that the model may call. */
 export type FunctionTool = { "type": "function", function: FunctionDeclaration, };
 
-/** What the whole completion must match. */
+/** The source of a constraint, which the whole completion must match. */
 export type Grammar = { "type": "regex", "value": string } | { "type": "lark", "value": string } | { "type": "json_schema", "value": JsonSchema } | { "type": "llguidance", "value": LlGuidanceGrammar } | string;
 
 /** A model answers requests. */
@@ -646,6 +702,8 @@ export type Hyperparameters = {
   contextTokens: number,
   /** Layers. */
   layers: number,
+  /** Layers with a recurrence in place of attention. */
+  recurrentLayers: number,
   /** Width of the residual stream. */
   dim: number,
   /** Width of the feed-forward layers; of one expert, where there are experts. */
@@ -665,7 +723,21 @@ export type Hyperparameters = {
   /** The mixture of experts, if it is one. */
   experts: ExpertsReport | null, };
 
-/** What a header says about a model. What this build does not support is `None`; [`super::refusal`] says why. */
+/** Sizes of images, and how many tokens they become. */
+export type ImageSizes = {
+  /** `square`: every image is stretched to one square. `tiles`: it is cut into squares, beside the whole image as one. `any`: it is
+  * seen in a size near its own. */
+  kind: "square" | "tiles" | "any",
+  /** Width and height of a square, in pixels; of `any`, what both sides are multiples of. */
+  sidePixels: number,
+  /** The longest side that an image is resized to before it is cut. */
+  longestEdgePixels: number | null,
+  /** Fewest tokens of an image, without the texts around it. */
+  minTokens: number,
+  /** Most tokens of an image, without the texts around it. */
+  maxTokens: number, };
+
+/** The description of a model in its header. Parts that this build does not support are `None`; [`super::refusal`] says why. */
 export type InspectedModel = {
   /** `general.name`. */
   name: string | null,
@@ -683,7 +755,7 @@ export type InspectedModel = {
   /** GPU memory that it needs. */
   memory: MemoryReport | null, };
 
-/** What a header says about a vision tower and its projector. What this build does not support is `None`. */
+/** The description of a vision tower and its projector in their header. Parts that this build does not support are `None`. */
 export type InspectedProjector = {
   /** `general.name`. */
   name: string | null,
@@ -803,7 +875,7 @@ export type LoadReport = {
   vocabSize: number,
   /** Dispatches of one greedy decode step. */
   decodeDispatches: number,
-  /** What makes rows of pictures; `None`: the model takes text only. */
+  /** The projector, which makes rows of images; `None`: the model takes text only. */
   projector: ProjectorReport | null,
   /** How tools get into prompts; `None`: the model has no chat template. */
   tools: ToolPrompts | null,
@@ -811,7 +883,7 @@ export type LoadReport = {
   lora: Array<LoraReport>,
   /** How long the parts of the load took. */
   loadMs: LoadTimes,
-  /** What it is. */
+  /** The kind of the device. */
   device: DeviceKind,
   /** Threads that compute; 0 where that is not known. */
   threads: number,
@@ -841,7 +913,7 @@ export type LoadReport = {
 /** How long the parts of a load took, in milliseconds. On the reference device the parts after
 * `device` are 0: it has no clock. */
 export type LoadTimes = {
-  /** In a page: from the worker's start until its script and the wasm module ran and the source
+  /** The time in a page from the worker's start until its script and the wasm module ran and the source
   * was open. */
   worker: number,
   /** Reading the headers, and the tokenizer's tables. */
@@ -885,12 +957,262 @@ export type MemoryReport = {
   weightBytes: number,
   /** KV cache of all layers. */
   kvBytes: number,
+  /** States of sequences in recurrent layers. */
+  stateBytes: number,
   /** Other memory of steps and samplers, approximately. */
   scratchBytes: number,
   /** The sum. */
   totalBytes: number,
   /** The largest buffer that a kernel has to see as a whole. */
   largestBuffer: BufferReport, };
+
+/** A block of a message's content. */
+export type MessageBlock = { "type": "text", text: string,
+  /** Always null. */
+  citations: null, } | { "type": "thinking", thinking: string,
+  /** Always empty. */
+  signature: string, } | { "type": "tool_use", id: string, name: string,
+  /** The arguments; of a call that was cut off, what is whole of them. */
+  input: unknown, };
+
+/** What an event appends to a block. */
+export type MessageBlockDelta = { "type": "text_delta", text: string, } | { "type": "thinking_delta", thinking: string, } | { "type": "input_json_delta", partial_json: string, };
+
+/** How a message ended; the members are null until it has. */
+export type MessageEnd = { stop_reason: MessageStopReason | null,
+  /** The stop sequence that ended it, if one did. */
+  stop_sequence: string | null, };
+
+/** The body of an error of the routes of messages. */
+export type MessageError = { type: "error",
+  /** Its `type` is one of Anthropic's. */
+  error: ErrorObject,
+  /** Null in the event of a stream. */
+  request_id: string | null, };
+
+/** A request for a message in Anthropic's form; `docs/api.md` says what each field means. Unknown fields are passed on. */
+export type MessageFields = {
+  /** A model's id, or `default` for the one that is ready (switches `defaultModel`, `allowMissingModel`). */
+  model: string,
+  /** Not used. */
+  user?: string | null,
+  /** The conversation so far: turns of `user`, `assistant` and `system`, whose content is a string or blocks. The content of an answer can be sent back as it is. */
+  messages: MessageTurn[],
+  /** The system prompt. */
+  system?: string | MessageTextBlock[] | null,
+  /** Further variables of the chat template. */
+  chat_template_kwargs?: Record<string, unknown> | null,
+  /** Not used. */
+  cache_prompt?: unknown,
+  /** Not used. */
+  cache_salt?: unknown,
+  /** Not used. */
+  early_stopping?: unknown,
+  /** Not used. */
+  id_slot?: unknown,
+  /** Not used. */
+  metadata?: unknown,
+  /** Not used. */
+  n_discard?: unknown,
+  /** Not used. */
+  n_keep?: unknown,
+  /** Not used. */
+  prediction?: unknown,
+  /** Not used. */
+  priority?: unknown,
+  /** Not used. */
+  prompt_cache_isolation_key?: unknown,
+  /** Not used. */
+  prompt_cache_key?: unknown,
+  /** Not used. */
+  prompt_cache_max_len?: unknown,
+  /** Not used. */
+  prompt_cache_retention?: unknown,
+  /** Not used. */
+  request_id?: unknown,
+  /** Not used. */
+  safety_identifier?: unknown,
+  /** Not used. */
+  service_tier?: unknown,
+  /** Not used. */
+  spaces_between_special_tokens?: unknown,
+  /** Not used. */
+  speculation?: unknown,
+  /** Not used. */
+  store?: unknown,
+  /** Not used. */
+  timings_per_token?: unknown,
+  /** The same as `max_tokens`; if several of its names are given, they must be equal. */
+  max_completion_tokens?: number | null,
+  /** The same as `max_tokens`; -1: until the context is full. */
+  n_predict?: number | null,
+  /** Strings that end the completion. */
+  stop?: string | string[] | null,
+  /** Token ids that end the completion. */
+  stop_token_ids?: number[] | null,
+  /** Before the completion has this many tokens, end of text and stop ids are forbidden and stop strings do not count. */
+  min_tokens?: number | null,
+  /** Whether the completion includes the stop string that ended it. */
+  include_stop_str_in_output?: boolean | null,
+  /** Whether special tokens are left out of the text. */
+  skip_special_tokens?: boolean | null,
+  /** Continue after an end-of-text token. */
+  ignore_eos?: boolean | null,
+  /** What happens when the prompt and `max_tokens` exceed the context. */
+  context_length_exceeded_behavior?: "truncate" | "error" | null,
+  /** Drop the start of a prompt that is too long. */
+  truncate_sequence?: boolean | null,
+  /** The only tokens that may be generated; end of text only if it is listed. */
+  allowed_token_ids?: number[] | null,
+  /** Strings that are not generated, as the tokenizer writes them. */
+  bad_words?: string[] | null,
+  /** Send the answer in chunks as server-sent events. */
+  stream?: boolean | null,
+  /** What a stream reports besides the text: members `include_usage`, `continuous_usage_stats` and `include_obfuscation` (bool; the last has no effect). */
+  stream_options?: StreamOptions | null,
+  /** Keep the most likely tokens whose probabilities add up to this; 0 keeps only the most likely one. */
+  top_p?: number | null,
+  /** Keep the tokens whose surprise is closest to the expected one, up to this probability mass; 1 is off. */
+  typical_p?: number | null,
+  /** Keep this many of the most likely tokens; -1 and 0 are off. */
+  top_k?: number | null,
+  /** Keep tokens at least this fraction as likely as the most likely one. */
+  min_p?: number | null,
+  /** The same seed gives the same output; -1 is an ordinary one. A `bigint` keeps what a `number` cannot hold. */
+  seed?: number | bigint | null,
+  /** Subtracted from a token's logit per earlier occurrence in the completion. */
+  frequency_penalty?: number | null,
+  /** Subtracted once from the logit of every token of the completion. */
+  presence_penalty?: number | null,
+  /** Makes tokens of prompt and completion less likely if above 1. */
+  repetition_penalty?: number | null,
+  /** The same as `repetition_penalty`. */
+  repeat_penalty?: number | null,
+  /** Token ids or strings, and what is added to their logits; or pairs of an id or a string and a number or false, which forbids the token. */
+  logit_bias?: Record<string, number> | [number | string, number | false][] | null,
+  /** Mirostat 2.0: the surprise to aim at; replaces `top_k`, `typical_p`, `top_p` and `min_p`. */
+  mirostat_target?: number | null,
+  /** Mirostat's learning rate; no effect without a target. */
+  mirostat_lr?: number | null,
+  /** DRY: above 0 penalizes tokens that continue a repetition. */
+  dry_multiplier?: number | null,
+  /** DRY: growth of the penalty per repeated token. */
+  dry_base?: number | null,
+  /** DRY: repetitions shorter than this are not penalized. */
+  dry_allowed_length?: number | null,
+  /** DRY: strings that no repetition extends across. */
+  dry_sequence_breakers?: string[] | null,
+  /** What the whole completion must match; a string is GBNF. */
+  grammar?: Grammar | null,
+  /** A JSON schema that the completion must match. */
+  json_schema?: JsonSchema | null,
+  /** What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and `grammar`. */
+  structured_outputs?: StructuredOutputs | null,
+  /** A JSON schema, or its text. */
+  guided_json?: Record<string, unknown> | boolean | string | null,
+  /** A regular expression. */
+  guided_regex?: string | null,
+  /** Strings of which the completion is one. */
+  guided_choice?: string[] | null,
+  /** A grammar in GBNF or Lark. */
+  guided_grammar?: string | null,
+  /** A regular expression of the white space in the JSON of `guided_json`. */
+  guided_whitespace_pattern?: string | null,
+  /** Not used. */
+  guided_decoding_backend?: string | null,
+  /** Most tokens of the answer, thinking included. Counting tokens needs no limit. */
+  max_tokens: number,
+  /** Strings that end the answer; it does not include them. */
+  stop_sequences?: string[] | null,
+  /** Below 1e-5 the most likely token is taken. */
+  temperature?: number | null,
+  /** Functions that the model may call. Tools that Anthropic defines are refused. */
+  tools?: MessageTool[] | null,
+  /** Whether the model may or must call a tool, and which; `disable_parallel_tool_use` is a member of it. */
+  tool_choice?: MessageToolChoice | null,
+  /** Whether the model thinks before it answers, if its chat template knows the variable `enable_thinking`; `adaptive` and `between_tools` are what the template does by itself. `budget_tokens` is not used. */
+  thinking?: MessageThinking | null,
+  /** `format` is what the text must be; `effort` is for chat templates that know the word. */
+  output_config?: MessageOutputConfig | null,
+  /** An older name of `output_config.format`. */
+  output_format?: MessageFormat | null,
+  /** Not used: prompts are cached without it. */
+  cache_control?: unknown,
+  /** Not used. */
+  diagnostics?: unknown,
+  /** Not used. */
+  inference_geo?: unknown,
+  /** Not used. */
+  speed?: unknown,
+  /** Not used. */
+  user_profile_id?: unknown,
+  /** Not used. */
+  workspace_id?: unknown, };
+
+/** The JSON schema that the text must satisfy. */
+export type MessageFormat = { type: "json_schema", schema: JsonSchema, };
+
+/** Where an image is. */
+export type MessageImageSource = { "type": "base64", media_type: string, data: string, } | { "type": "url", url: string, };
+
+/** A message of the assistant. */
+export type MessageObject = { id: string, type: "message", role: "assistant",
+  /** The model's id. */
+  model: string, content: Array<MessageBlock>, usage: MessageUsage, stop_reason: MessageStopReason | null,
+  /** The stop sequence that ended it, if one did. */
+  stop_sequence: string | null, };
+
+/** What the answer is like. */
+export type MessageOutputConfig = { format?: MessageFormat | null,
+  /** If the chat template knows the word. */
+  effort?: "low" | "medium" | "high" | "xhigh" | "max" | null, };
+
+export type MessageOutputTokens = {
+  /** Up to the last token of thinking. */
+  thinking_tokens: number, };
+
+export type MessageStopReason = "end_turn" | "max_tokens" | "stop_sequence" | "tool_use";
+
+/** An event of a streamed message. */
+export type MessageStreamEvent = { "type": "message_start", message: MessageObject, } | { "type": "content_block_start", index: number, content_block: MessageBlock, } | { "type": "content_block_delta", index: number, delta: MessageBlockDelta, } | { "type": "content_block_stop", index: number, } | { "type": "message_delta", delta: MessageEnd, usage: MessageUsage, } | { "type": "message_stop" };
+
+/** A block of text. */
+export type MessageTextBlock = { type: "text", text: string, };
+
+/** Whether the model thinks before it answers. */
+export type MessageThinking = { "type": "enabled",
+  /** Not used. */
+  budget_tokens?: number | null, } | { "type": "disabled" } | { "type": "adaptive" } | { "type": "between_tools" };
+
+/** The number of tokens of a prompt. */
+export type MessageTokenCount = { input_tokens: number, };
+
+/** A function that the model may call. */
+export type MessageTool = { type?: "custom" | null, name: string, description?: string | null,
+  /** A JSON schema of an object. The arguments satisfy it. */
+  input_schema: Record<string, unknown>, strict?: boolean | null, };
+
+/** Whether the model may or must call a tool, and which. */
+export type MessageToolChoice = { "type": "auto", disable_parallel_tool_use?: boolean | null, } | { "type": "any", disable_parallel_tool_use?: boolean | null, } | { "type": "tool", name: string, disable_parallel_tool_use?: boolean | null, } | { "type": "none" };
+
+/** A turn of a conversation. */
+export type MessageTurn = { role: "user" | "assistant" | "system", content: string | MessageTurnBlock[], };
+
+/** A block of a turn. The blocks of an answer are such blocks, too. */
+export type MessageTurnBlock = { "type": "text", text: string, } | { "type": "image", source: MessageImageSource, } | { "type": "tool_use", id: string, name: string, input: unknown, } | { "type": "tool_result", tool_use_id: string,
+  /** A string, or blocks of text and images. */
+  content?: string | MessageTurnBlock[] | null, is_error?: boolean | null, } | { "type": "thinking", thinking: string, signature?: string | null, } | { "type": "redacted_thinking", data: string, };
+
+/** Token counts of a message. */
+export type MessageUsage = {
+  /** Of the prompt, without those that were cached. */
+  input_tokens: number,
+  /** Always 0. */
+  cache_creation_input_tokens: number,
+  /** Found in the KV cache. */
+  cache_read_input_tokens: number,
+  /** Thinking included. */
+  output_tokens: number, output_tokens_details: MessageOutputTokens, };
 
 /** The word `"messages"`: routes that answer with messages of the assistant. */
 export type MessageWord = "messages";
@@ -911,7 +1233,7 @@ export type ModelCard = { id: string, object: "model",
   /** How tools get into prompts; only of a ready model with a chat template. */
   tools?: ToolPrompts, };
 
-/** What a model is and whether it runs. */
+/** The description of a model, and whether it runs. */
 export type ModelInspection = {
   /** The version of this build. */
   version: string,
@@ -948,24 +1270,10 @@ export type NamedSchema = { schema: JsonSchema, name?: string | null, descriptio
 /** Times of a request in seconds, and its tokens. */
 export type PerfMetricsMember = { "prompt-tokens": number, "cached-prompt-tokens": number, "server-time-to-first-token": number, "server-processing-time": number, };
 
-/** Sizes of pictures, and how many tokens they become. */
-export type PictureSizes = {
-  /** `square`: every picture is stretched to one square. `tiles`: it is cut into squares, beside the whole picture as one. `any`: it is
-  * seen in a size near its own. */
-  kind: "square" | "tiles" | "any",
-  /** Width and height of a square, in pixels; of `any`, what both sides are multiples of. */
-  sidePixels: number,
-  /** The longest side that a picture is resized to before it is cut. */
-  longestEdgePixels: number | null,
-  /** Fewest tokens of a picture, without the texts around it. */
-  minTokens: number,
-  /** Most tokens of a picture, without the texts around it. */
-  maxTokens: number, };
-
 /** Arithmetic that products may use. */
 export type Precision = "auto" | "f32";
 
-/** What makes rows of pictures, for `engine.info()`. */
+/** The projector, which makes rows of images, for `engine.info()`. */
 export type ProjectorReport = {
   /** The family of models, as `clip.projector_type` names it. */
   kind: string,
@@ -973,7 +1281,7 @@ export type ProjectorReport = {
   layers: number,
   /** Size of the file. */
   fileBytes: number,
-  /** What stands for a picture in a prompt. */
+  /** The placeholder of an image in a prompt. */
   placeholder: string, };
 
 /** A token that could be at a position of the prompt. */
@@ -988,9 +1296,9 @@ export type PromptTokensDetails = {
 
 export type Quantize = "none" | "f32" | "f16" | "bf16" | "q8_0" | "q4_0" | "q4_1" | "q5_0" | "q5_1" | "q4_k" | "q5_k" | "q6_k";
 
-/** What the model was given and what it generated. */
+/** The prompt of the model and the tokens that it generated. */
 export type RawOutput = { prompt_fragments: [string], prompt_token_ids: Array<number>,
-  /** With the texts of special tokens. */
+  /** The generated text, special tokens included. */
   completion: string, completion_token_ids: Array<number>,
   /** Null without `logprobs`. */
   completion_logprobs: LogprobsContent | null, };
@@ -1061,6 +1369,8 @@ export type ResponseFields = {
   n_predict?: number | null,
   /** Strings that end the completion. */
   stop?: string | string[] | null,
+  /** Regular expressions that end the completion where they match. */
+  stop_regex?: string | string[] | null,
   /** Token ids that end the completion. */
   stop_token_ids?: number[] | null,
   /** Before the completion has this many tokens, end of text and stop ids are forbidden and stop strings do not count. */
@@ -1135,6 +1445,10 @@ export type ResponseFields = {
   guided_whitespace_pattern?: string | null,
   /** Not used. */
   guided_decoding_backend?: string | null,
+  /** A regular expression. */
+  regex?: string | null,
+  /** A grammar in EBNF. */
+  ebnf?: string | null,
   /** Most tokens of the answer, reasoning included. */
   max_output_tokens?: number | null,
   /** What the text must be: `format` is `text`, `json_object`, or `json_schema` with `schema` beside `type`; `verbosity` is for chat templates that know the word. */
@@ -1346,7 +1660,7 @@ export type Switches = {
   alwaysIncludeUsage: AlwaysIncludeUsage,
   /** Unit of `mirostat_target`. */
   mirostatTargetUnit: MirostatTargetUnit,
-  /** Which distribution log-probabilities describe when the request does not say. */
+  /** The distribution that log-probabilities describe when the request does not say. */
   logprobsMode: "raw" | "processed",
   /** What `text_offset` counts from when the prompt is not echoed. */
   textOffsetBase: TextOffsetBase,
@@ -1377,7 +1691,7 @@ export type Switches = {
   basePaths: Array<string>,
   /** Largest request body. */
   maxBodyBytes: number,
-  /** Whether pictures may be at `http:` and `https:` URLs, which a web page fetches under its own rules. */
+  /** Whether images may be at `http:` and `https:` URLs, which a web page fetches under its own rules. */
   remoteImages: boolean,
   /** Most waiting requests; the engine enforces it. */
   maxQueue: number,
@@ -1396,7 +1710,7 @@ export type Switches = {
   /** Whether an object of a JSON schema without `additionalProperties` may have members that the schema does not name,
   * and a tuple further items. */
   openObjects: boolean,
-  /** Whether an array of `prompt` may hold texts and token ids. */
+  /** Whether an array of `prompt` may hold strings and token ids. */
   mixedPrompts: boolean,
   /** Status of requests that are JSON, but not valid: 400 or 422. */
   invalidRequestStatus: 400 | 422,
@@ -1547,7 +1861,7 @@ export type ToolPrompts = "template" | "generic";
 export type TowerSizes = {
   /** The embedding length of the text models that it fits. */
   embeddingLength: number,
-  /** What stands for a picture in a prompt. */
+  /** The placeholder of an image in a prompt. */
   placeholder: string,
   /** Layers. */
   layers: number,
@@ -1559,8 +1873,8 @@ export type TowerSizes = {
   heads: number,
   /** Width and height of a patch, in pixels. */
   patchPixels: number,
-  /** What becomes of a picture. */
-  pictures: PictureSizes, };
+  /** The sizes and tokens of images. */
+  images: ImageSizes, };
 
 /** What happens to unknown fields. */
 export type UnknownFields = "ignore" | "error";
@@ -1595,6 +1909,8 @@ export const ROUTES: readonly EndpointRoute[] = [
   {"path":"chat/completions","method":"POST","capability":"completions","upstream":"any"},
   {"path":"responses","method":"POST","capability":"completions","upstream":"any"},
   {"path":"responses/input_tokens","method":"POST","capability":"completions","upstream":"never"},
+  {"path":"messages","method":"POST","capability":"completions","upstream":"any"},
+  {"path":"messages/count_tokens","method":"POST","capability":"completions","upstream":"never"},
   {"path":"embeddings","method":"POST","capability":"embeddings","upstream":"chosen"},
   {"path":"tokenize","method":"POST","capability":"completions","upstream":"never"},
   {"path":"detokenize","method":"POST","capability":"completions","upstream":"never"},

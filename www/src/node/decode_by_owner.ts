@@ -1,7 +1,7 @@
-//! Asks the owner of the engine's thread to decode pictures, over the messages between the two: their forms, and the thread's side.
+//! Asks the owner of the engine's thread to decode images, over the messages between the two: their forms, and the thread's side.
 
 import type { WireFailure } from "../exchange/protocol.js";
-import type { DecodedPicture } from "../platform.js";
+import type { DecodedImage } from "../platform.js";
 
 /** A thread asks its owner to decode a file. */
 export interface DecodeRequest {
@@ -12,7 +12,7 @@ export interface DecodeRequest {
 /** The answer to the request with this number. */
 export interface DecodeReply {
   decoded: number;
-  picture?: DecodedPicture;
+  image?: DecodedImage;
   failure?: WireFailure;
 }
 
@@ -22,13 +22,13 @@ export const isDecodeRequest = (message: unknown): message is DecodeRequest =>
 export const isDecodeReply = (message: unknown): message is DecodeReply =>
   typeof message === "object" && message !== null && "decoded" in message;
 
-type Waiting = { resolve(picture: DecodedPicture): void; reject(error: Error): void };
+type Waiting = { resolve(image: DecodedImage): void; reject(error: Error): void };
 
 const waiting = new Map<number, Waiting>();
 let count = 0;
 
 /** Decodes a file on the owner's thread. */
-export function decodeByOwner(file: Uint8Array): Promise<DecodedPicture> {
+export function decodeByOwner(file: Uint8Array): Promise<DecodedImage> {
   return new Promise((resolve, reject) => {
     waiting.set(++count, { resolve, reject });
     const request: DecodeRequest = { decode: count, file };
@@ -37,9 +37,9 @@ export function decodeByOwner(file: Uint8Array): Promise<DecodedPicture> {
 }
 
 /** Takes an answer of the owner. */
-export function takeReply({ decoded, picture, failure }: DecodeReply): void {
+export function takeReply({ decoded, image, failure }: DecodeReply): void {
   const { resolve, reject } = waiting.get(decoded) ?? {};
   waiting.delete(decoded);
-  if (picture !== undefined) resolve?.(picture);
+  if (image !== undefined) resolve?.(image);
   else reject?.(Object.assign(new Error(failure?.message), { code: failure?.code }));
 }

@@ -5,7 +5,7 @@ import { Worker } from "node:worker_threads";
 import { codeOf, messageOf } from "../exchange/error_response.js";
 import type { EngineThread as Thread } from "../platform.js";
 import { type DecodeReply, type DecodeRequest, isDecodeRequest } from "./decode_by_owner.js";
-import { decodePicture } from "./decode_picture.js";
+import { decodeImage } from "./decode_image.js";
 
 /** A message to the thread. A port is part of it, because not every program passes transferred ports on by themselves. */
 export interface ThreadMessage {
@@ -13,9 +13,9 @@ export interface ThreadMessage {
   ports: readonly unknown[];
 }
 
-/** What a thread knows before its first message. */
+/** The data that a thread has before its first message. */
 export interface ThreadData {
-  /** What it is for. */
+  /** The purpose of the thread. */
   name: string;
 }
 
@@ -56,7 +56,7 @@ export class EngineThread implements Thread {
   async #decode({ decode, file }: DecodeRequest): Promise<void> {
     let reply: DecodeReply;
     try {
-      reply = { decoded: decode, picture: await decodePicture(file) };
+      reply = { decoded: decode, image: await decodeImage(file) };
     } catch (error) {
       const failure = { code: codeOf(error, "invalid_value"), message: messageOf(error) };
       reply = { decoded: decode, failure };

@@ -1,4 +1,4 @@
-//! What the package needs from Node, Deno or Bun, in place of a browser.
+//! The platform of Node, Deno and Bun, in place of a browser.
 
 import { accessSync, constants, mkdirSync } from "node:fs";
 import { mkdir, readFile, statfs } from "node:fs/promises";
@@ -61,6 +61,6 @@ export const nodePlatform: Platform = {
   sharesMemory: true,
   // Node handles up to 1000 messages of a port before it looks at another one.
   nextTurn: () => new Promise((resolve) => setImmediate(resolve)),
-  decodePicture: decodeByOwner,
+  decodeImage: decodeByOwner,
   readWasm: (url = PACKAGED_WASM) => readFile(/^file:/i.test(`${url}`) ? new URL(url) : `${url}`),
 };

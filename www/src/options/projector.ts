@@ -28,7 +28,7 @@ export function resolveProjector(
   }
   if (place.url && place.file) throw new TypeError("projector: url and file exclude each other");
   if ([place.url].flat()[0] === "embedded") {
-    throw new TypeError("projector: the model in the package takes no pictures");
+    throw new TypeError("projector: the model in the package takes no images");
   }
   let location: ModelLocation;
   try {

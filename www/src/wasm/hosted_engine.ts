@@ -14,11 +14,11 @@ export interface ExtendedDevice {
   readonly subgroups: boolean;
   /** WGSL has products of packed bytes. */
   readonly packedDot: boolean;
-  /** Starts compiling WGSL texts; resolves when all are compiled or refused. */
-  compileAhead(texts: string[]): Promise<void>;
+  /** Starts compiling WGSL sources; resolves when all are compiled or refused. */
+  compileAhead(sources: string[]): Promise<void>;
 }
 
-/** What the worker adds to WebGPU for the engine. */
+/** The functions that the worker adds to WebGPU for the engine. */
 export interface GivenWebGpu {
   /** The device that was created last. */
   readonly device: ExtendedDevice | undefined;
@@ -73,7 +73,7 @@ export interface HostedEngine {
   setLora(lora: HostedAdapter[]): Promise<void>;
   /**
    * `signal` cancels the request until the head of its answer is there. With the `position` of an answer that
-   * another engine began, the answer continues there. `attachments` are the pictures that the body names.
+   * another engine began, the answer continues there. `attachments` are the images that the body names.
    */
   handle(
     method: string,

@@ -9,7 +9,7 @@ import type {
   ModelInspection,
 } from "../generated/types.js";
 import type { ModelFiles } from "../byte_source.js";
-import type { DecodedPicture } from "../platform.js";
+import type { DecodedImage } from "../platform.js";
 import type { GivenWebGpu, HostedEngine } from "./hosted_engine.js";
 
 /** Compiles and starts the module; its start function runs once. */
@@ -42,21 +42,21 @@ export interface EngineStart {
   readonly pageHasWebGpu?: boolean;
   /** How to load the model, as given by the caller; Rust validates it. */
   readonly load: LoadOptions;
-  /** What `kernels()` of a lost engine returned: this one uses the same if they compute correctly. */
+  /** The result of `kernels()` of a lost engine: this one uses the same if they compute correctly. */
   readonly kernels?: string | undefined;
-  /** What `kernels()` of an engine in an earlier visit returned: if nothing has changed, it is not tested again. */
+  /** The result of `kernels()` of an engine in an earlier visit: if nothing has changed, the kernels are not tested again. */
   readonly keptKernels?: string | undefined;
-  /** What JavaScript adds to wgpu; without it the engine uses WebGPU as wgpu does. */
+  /** The functions that JavaScript adds to wgpu; without them the engine uses WebGPU as wgpu does. */
   readonly webgpu?: GivenWebGpu;
   /** Resolves once waiting events were handled: the CPU device computes on the thread that receives them. */
   nextTurn(): Promise<void>;
   /**
-   * The first frame of a picture's file, turned as Exif says. Without it the module uses `createImageBitmap`. BMP files
+   * The first frame of an image's file, turned as Exif says. Without it the module uses `createImageBitmap`. BMP files
    * are not passed.
    */
-  decodePicture?: ((file: Uint8Array) => Promise<DecodedPicture>) | undefined;
-  /** The file of a picture at a URL, of at most `maxBytes`. */
-  fetchPicture(url: string, maxBytes: number, signal: AbortSignal): Promise<Uint8Array>;
+  decodeImage?: ((file: Uint8Array) => Promise<DecodedImage>) | undefined;
+  /** The file of an image at a URL, of at most `maxBytes`. */
+  fetchImage(url: string, maxBytes: number, signal: AbortSignal): Promise<Uint8Array>;
   /** Called with a message when the module panics; the module must not be called afterwards. */
   onPanic(message: string): void;
 }

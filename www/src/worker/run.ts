@@ -7,7 +7,7 @@ import { fetchCpuKernels } from "./cpu_kernels.js";
 import { isServedAsThread, startCpuThreads, threadLimit } from "./cpu_threads.js";
 import type { ModelFiles } from "../byte_source.js";
 import type { EngineFactory } from "../wasm/hosted_engine.js";
-import { fetchPicture } from "./fetch_picture.js";
+import { fetchImage } from "./fetch_image.js";
 import { startMainModule } from "./main_module.js";
 import { nextTurn } from "./next_turn.js";
 import { hasHardwareAdapter } from "../hardware_adapter.js";
@@ -49,7 +49,7 @@ async function createEngine(
   try {
     const engine = InpageEngine.create({
       ...{ modelId, switches, device, pageHasWebGpu, load, kernels, keptKernels, webgpu },
-      ...{ nextTurn, onPanic, fetchPicture, decodePicture: platform().decodePicture },
+      ...{ nextTurn, onPanic, fetchImage, decodeImage: platform().decodeImage },
     });
     return Object.assign(engine, {
       pendingOperation: () => webgpu.operations.oldest,

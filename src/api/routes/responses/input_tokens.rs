@@ -46,7 +46,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let warn_unknown = |name: &str| endpoint.warn_unknown(name);
     let (mut plan, _) = parse::parse(&request.body, &endpoint.switches, now, warn_unknown)?;
     if !plan.images.files.is_empty() {
-        let message = "input: tokens of pictures are not counted";
+        let message = "input: tokens of images are not counted";
         return Err(fault(RequestFault::UnsupportedParameter, "input", message));
     }
     let prompt = plan.prompts.pop();

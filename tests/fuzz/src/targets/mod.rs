@@ -3,8 +3,8 @@
 mod chat_template;
 mod grammar;
 mod hugging_face;
+mod image;
 mod model_file;
-mod picture;
 mod request;
 mod safetensors;
 mod tokenizer;
@@ -43,7 +43,7 @@ const TARGETS: [Target; 9] = [
     target("tokenizer", tokenizer::run, 16, 1024),
     target("chat_template", chat_template::run, 64, 64),
     target("request", request::run, 64, 256),
-    target("picture", picture::run, 64, 4096),
+    target("image", image::run, 64, 4096),
     target("grammar", grammar::run, 128, 1024),
 ];
 

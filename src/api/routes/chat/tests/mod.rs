@@ -159,9 +159,9 @@ fn wrong_messages_are_refused() {
     for kind in ["input_audio", "video_url", "file"] {
         assert_eq!(parts(json!({"type": kind})), is(UnsupportedParameter));
     }
-    let picture = json!({"type": "image_url", "image_url": "data:image/png;base64,AAAA"});
+    let image = json!({"type": "image_url", "image_url": "data:image/png;base64,AAAA"});
     assert_eq!(
-        one(json!({"role": "assistant", "content": [picture]})),
+        one(json!({"role": "assistant", "content": [image]})),
         is(UnsupportedParameter)
     );
     assert_eq!(parts(json!({"type": "poem"})), is(InvalidValue));

@@ -214,7 +214,7 @@ fn case_112_images() {
 }
 
 #[test]
-fn pictures_beside_the_body_are_taken_by_their_numbers() {
+fn images_beside_the_body_are_taken_by_their_numbers() {
     let named = r#""images":["attachment:1","data:image/bmp;base64,AAAA","attachment:0"]"#;
     let attached = |byte: u8| Attachment::File(Rc::from([byte]));
     let mut images = ok(named).images;

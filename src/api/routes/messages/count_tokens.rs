@@ -1,0 +1,61 @@
+//! `POST /messages/count_tokens` (specification 22.5): how many tokens the prompt of a message has. Nothing is computed on the
+//! device.
+
+use serde::Serialize;
+
+use super::RENAMED;
+use super::parse::{self, Use};
+#[cfg(test)]
+use super::request;
+use crate::api::endpoint::Endpoint;
+use crate::api::error::{fault, rename_param};
+use crate::api::http::{Request, Response};
+use crate::api::json::to_json;
+use crate::api::models::Purpose;
+use crate::api::routes::route::{Route, Upstream};
+use crate::api::routes::tokens::ready;
+use crate::api::run::ids_of;
+use crate::text::LocalTime;
+use crate::{Error, RequestFault, Result};
+
+pub(in crate::api) static ROUTE: Route = Route {
+    path: "messages/count_tokens",
+    method: "POST",
+    purpose: Some(Purpose::Text),
+    upstream: Upstream::Never,
+    answer: |endpoint, request, _| Box::pin(answer(endpoint, request)),
+    #[cfg(test)]
+    response: "how many tokens the prompt of a message in Anthropic's form has",
+    #[cfg(test)]
+    fields: request::MessageFields::listed,
+};
+
+/// The number of tokens of a prompt.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(super) struct MessageTokenCount {
+    input_tokens: usize,
+}
+
+/// Answers the request.
+async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
+    let host = &endpoint.host;
+    let now = LocalTime::new(host.now_ms() / 1000, host.utc_offset_minutes());
+    let warn = |name: &str| endpoint.warn_unknown(name);
+    let (mut plan, _) = parse::parse(&request.body, &endpoint.switches, now, Use::Count, warn)?;
+    if !plan.images.files.is_empty() {
+        let message = "messages: tokens of images are not counted";
+        let kind = RequestFault::UnsupportedParameter;
+        return Err(fault(kind, "messages", message));
+    }
+    let prompt = plan.prompts.pop();
+    let prompt = prompt.ok_or_else(|| Error::Internal("a message without a prompt".into()))?;
+    let model = ready(endpoint, &plan.model).await?;
+    let pause = || host.sleep_ms(0);
+    let ids = ids_of(prompt, plan.prompt_tokens.add_special, &model, &pause).await;
+    let ids = ids.map_err(|error| rename_param(error, RENAMED))?;
+    let count = MessageTokenCount {
+        input_tokens: ids.len(),
+    };
+    Ok(Response::json(200, to_json(&count)))
+}

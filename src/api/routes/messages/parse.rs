@@ -1,0 +1,369 @@
+//! From the body of `POST /messages` to a plan (specification 22.1). Turns and their blocks are read in `fields::blocks`; tools
+//! and formats are written as Responses have them, so that one reader checks both.
+
+use serde_json::{Map, Value, json};
+
+use super::request::{MessageOwnFields, UNSUPPORTED, known_fields};
+use crate::api::error::rename_param;
+use crate::api::fields::{
+    Body, Constraint, Fields, Form, KeptTokens, Logprobs, Prompt, PromptTokens, UnknownFieldPolicy,
+    blocks, constraints, invalid_type, invalid_value, length, missing, model, restrictions,
+    sampling, shorten, streaming, tools, vendors,
+};
+use crate::api::plan::{MessagePlan, Plan, Suffix};
+use crate::api::switches::{ContextWord, DefaultMaxTokens, LogprobsShape, Switches};
+use crate::engine::generation::LogprobsMode;
+use crate::text::LocalTime;
+use crate::{Error, RequestFault, Result, api::error::fault};
+
+const TOOLS: &str = MessageOwnFields::tools.name;
+const CHOICE: &str = MessageOwnFields::tool_choice.name;
+const THINKING: &str = MessageOwnFields::thinking.name;
+const CONFIG: &str = MessageOwnFields::output_config.name;
+const FORMAT: &str = MessageOwnFields::output_format.name;
+
+/// The field of Responses that holds the format.
+const TEXT: &str = "text";
+
+/// How the types of tools that Anthropic defines begin; a date follows.
+const FOREIGN_TOOLS: &[&str] = &[
+    "advisor_",
+    "bash_",
+    "browser_",
+    "code_execution_",
+    "computer_",
+    "mcp_toolset",
+    "memory_",
+    "text_editor_",
+    "tool_search_tool_",
+    "web_fetch_",
+    "web_search_",
+];
+
+/// What the route does with a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Answer,
+    /// Count its tokens.
+    Count,
+}
+
+/// Parses and validates a body; says whether the answer is a stream. `now` is what the chat template's clock shows;
+/// `warn_unknown` is called with the name of each ignored field.
+pub(super) fn parse(
+    body: &[u8],
+    switches: &Switches,
+    now: LocalTime,
+    usage: Use,
+    mut warn_unknown: impl FnMut(&str),
+) -> Result<(Plan, bool)> {
+    let mut unknown = UnknownFieldPolicy {
+        behavior: switches.unknown_fields,
+        warn: &mut warn_unknown,
+    };
+    let fields = Body::parse_fields(body)?;
+    for name in fields.names() {
+        if known_fields().all(|known| known != name) {
+            unknown.report(name)?;
+        }
+    }
+    vendors::check(&fields)?;
+    check_unsupported(&fields)?;
+    let model = model::read(&fields, switches)?;
+    let choice = Choice::read(&fields)?;
+    let format = format(&fields)?;
+    let responses = as_responses(&fields, &choice, format.as_ref())?;
+    let constraint = constraint(&responses, switches, format.map(|(field, _)| field))?;
+    let usable = tools::read(&responses, switches.tool_names, Form::Flat).map_err(of_tools)?;
+    let template_tools = template_tools(&responses, usable.as_ref())?;
+    let mut conversation = blocks::read(&fields, template_tools, switches, now)?;
+    conversation.parallel_tool_calls = choice.may_be_parallel;
+    conversation.reasoning_effort = effort(&fields, &mut unknown)?;
+    if let Some(thinks) = thinks(&fields)? {
+        let variables = &mut conversation.variables;
+        variables.entry("enable_thinking").or_insert(thinks.into());
+    }
+    model::check_user(&fields)?;
+    let no_default = DefaultMaxTokens::Context(ContextWord::Context);
+    let mut length = length::read(&fields, switches, no_default, None)?;
+    if length.max_tokens.is_none() && !length.fills_context && usage == Use::Answer {
+        return Err(missing(MessageOwnFields::max_tokens.name));
+    }
+    if let Some(stop) = MessageOwnFields::stop_sequences.read(&fields, switches)? {
+        if !length.stop.is_empty() {
+            let message = "stop_sequences and stop cannot be combined";
+            let name = MessageOwnFields::stop_sequences.name;
+            return Err(fault(RequestFault::ConflictingParameters, name, message));
+        }
+        length.stop = stop;
+    }
+    // The reader of the message decides which special tokens are text.
+    length.skip_special_tokens = false;
+    let stream = streaming::read(&fields, switches, &mut unknown)?.stream;
+    MessageOwnFields::temperature.read(&fields, switches)?;
+    let sampling = sampling::read(&fields, switches)?;
+    let images = conversation.images.take();
+    let plan = Plan {
+        model,
+        prompts: vec![Prompt::Conversation(Box::new(conversation))],
+        images,
+        suffix: Suffix::None,
+        length,
+        echo: false,
+        echo_last: None,
+        raw_output: false,
+        perf_metrics: false,
+        n: 1,
+        best_of: 1,
+        logprobs: Logprobs {
+            top: None,
+            mode: LogprobsMode::Raw,
+            shape: LogprobsShape::Content,
+            tokens_as_ids: false,
+            token_ids: false,
+            prompt: None,
+        },
+        // The chat template writes the special tokens.
+        prompt_tokens: PromptTokens {
+            add_special: false,
+            kept: KeptTokens::All,
+        },
+        restrictions: restrictions::read(&fields, switches)?,
+        sampling,
+        constraint,
+        message: Some(MessagePlan {
+            parallel_calls: choice.may_be_parallel,
+        }),
+        // The blocks are numbered.
+        repeats_delivered: true,
+    };
+    Ok((plan, stream))
+}
+
+fn check_unsupported(fields: &Fields) -> Result<()> {
+    for (name, reason) in UNSUPPORTED {
+        match fields.get(name) {
+            None => {}
+            Some(Value::Array(elements)) if elements.is_empty() => {}
+            Some(_) => {
+                let message = format!("{name} is not supported: {reason}");
+                return Err(fault(RequestFault::UnsupportedParameter, name, message));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `tool_choice`.
+struct Choice {
+    /// As Responses have it.
+    responses: Option<Value>,
+    /// `None`: as suits the model.
+    may_be_parallel: Option<bool>,
+}
+
+impl Choice {
+    fn read(fields: &Fields) -> Result<Choice> {
+        let Some(choice) = members(fields, CHOICE)? else {
+            return Ok(Choice {
+                responses: None,
+                may_be_parallel: None,
+            });
+        };
+        const DISABLE: &str = "disable_parallel_tool_use";
+        let disabled = within(CHOICE, DISABLE, choice.boolean(DISABLE))?;
+        let kinds = ["auto", "any", "tool", "none"];
+        let responses = match kind(CHOICE, &choice, &kinds)? {
+            "any" => json!("required"),
+            "tool" => json!({"type": "function", "name": choice.get("name")}),
+            other => json!(other),
+        };
+        Ok(Choice {
+            responses: Some(responses),
+            may_be_parallel: disabled.map(|disabled| !disabled),
+        })
+    }
+}
+
+/// The format of the text and the field that has it.
+fn format(fields: &Fields) -> Result<Option<(&'static str, Value)>> {
+    let config = members(fields, CONFIG)?;
+    let of_config = match &config {
+        Some(config) => within(CONFIG, "format", config.object("format"))?,
+        None => None,
+    };
+    match (of_config, fields.object(FORMAT)?) {
+        (Some(_), Some(_)) => {
+            let message = format!("{FORMAT} and {CONFIG}.format cannot be combined");
+            Err(fault(RequestFault::ConflictingParameters, FORMAT, message))
+        }
+        (Some(format), None) => Ok(Some((CONFIG, format.clone().into()))),
+        (None, Some(format)) => Ok(Some((FORMAT, format.clone().into()))),
+        (None, None) => Ok(None),
+    }
+}
+
+/// The fields with tools, their choice and the format as Responses have them.
+fn as_responses(
+    fields: &Fields,
+    choice: &Choice,
+    format: Option<&(&'static str, Value)>,
+) -> Result<Fields> {
+    let replaced = ["messages", "system", "tools", "tool_choice", TEXT];
+    let kept = fields.names().filter(|name| !replaced.contains(name));
+    let kept = kept.filter_map(|name| Some((name.to_owned(), fields.get(name)?.clone())));
+    let mut members: Map<String, Value> = kept.collect();
+    if let Some(declared) = fields.array(TOOLS)? {
+        let tools = declared.iter().map(tool).collect::<Result<Vec<_>>>()?;
+        members.insert(TOOLS.into(), tools.into());
+    }
+    if let Some(choice) = &choice.responses {
+        members.insert(CHOICE.into(), choice.clone());
+    }
+    if let Some((_, format)) = format {
+        members.insert(TEXT.into(), json!({"format": format}));
+    }
+    Ok(Fields::new(members))
+}
+
+/// A tool as Responses have it.
+fn tool(declared: &Value) -> Result<Value> {
+    let Value::Object(members) = declared else {
+        return Err(invalid_type(TOOLS, "an array of objects", declared));
+    };
+    let given = |name: &str| members.get(name).filter(|value| !value.is_null());
+    match given("type") {
+        None => {}
+        Some(Value::String(kind)) if kind == "custom" => {}
+        Some(Value::String(kind)) => {
+            let kind_shown = shorten(kind);
+            if FOREIGN_TOOLS.iter().any(|start| kind.starts_with(start)) {
+                let message = format!("{TOOLS}: \"{kind_shown}\" is a tool that Anthropic defines");
+                return Err(fault(RequestFault::UnsupportedParameter, TOOLS, message));
+            }
+            let message = format!("\"{kind_shown}\" is not a known type");
+            return Err(invalid_value(TOOLS, message));
+        }
+        Some(other) => {
+            let expected = "made of objects whose type is a string";
+            return Err(invalid_type(TOOLS, expected, other));
+        }
+    }
+    let Some(schema) = given("input_schema") else {
+        let message = format!("{TOOLS}: a tool needs an input_schema");
+        let kind = RequestFault::MissingRequiredParameter;
+        return Err(fault(kind, TOOLS, message));
+    };
+    let mut tool = json!({"type": "function", "parameters": schema});
+    for name in ["name", "description", "strict"] {
+        if let Some(value) = given(name) {
+            tool[name] = value.clone();
+        }
+    }
+    Ok(tool)
+}
+
+/// The constraint. `format` is the field that has the format.
+fn constraint(
+    responses: &Fields,
+    switches: &Switches,
+    format: Option<&'static str>,
+) -> Result<Constraint> {
+    let read = constraints::read(responses, switches, Form::Flat);
+    let name = format.unwrap_or(CONFIG);
+    let mut constraint = read.map_err(|error| of_tools(rename_param(error, &[(TEXT, name)])))?;
+    if let Constraint::Grammar { param, .. } = &mut constraint
+        && *param == TEXT
+    {
+        *param = name;
+    }
+    Ok(constraint)
+}
+
+/// The error with the word that this route has for the schema of a tool.
+fn of_tools(error: Error) -> Error {
+    let Error::Request {
+        fault,
+        param,
+        message,
+    } = error
+    else {
+        return error;
+    };
+    Error::Request {
+        fault,
+        param,
+        message: message.replacen("tools: parameters of", "tools: input_schema of", 1),
+    }
+}
+
+/// The usable tools as templates know them: with a function inside.
+fn template_tools(responses: &Fields, usable: Option<&tools::ToolCalls>) -> Result<Vec<Value>> {
+    let usable = usable.map_or(&[][..], |calls| &calls.tools);
+    let declared = responses.array(TOOLS)?.unwrap_or_default().iter();
+    let declared = declared.filter(|tool| usable.iter().any(|usable| tool["name"] == usable.name));
+    let nested = declared.map(|tool| {
+        let mut function = tool.as_object().cloned().unwrap_or_default();
+        function.shift_remove("type");
+        json!({"type": "function", "function": function})
+    });
+    Ok(nested.collect())
+}
+
+/// `output_config.effort`, and a report of the members of `output_config` that are not known.
+fn effort(fields: &Fields, unknown: &mut UnknownFieldPolicy<'_>) -> Result<Option<&'static str>> {
+    let Some(config) = members(fields, CONFIG)? else {
+        return Ok(None);
+    };
+    for name in config.names() {
+        if !["effort", "format"].contains(&name) {
+            unknown.report(&format!("{CONFIG}.{name}"))?;
+        }
+    }
+    let words = ["low", "medium", "high", "xhigh", "max"];
+    within(CONFIG, "effort", config.word("effort", &words))
+}
+
+/// Whether the model is told to think; `None`: what its template does by itself.
+fn thinks(fields: &Fields) -> Result<Option<bool>> {
+    let Some(thinking) = members(fields, THINKING)? else {
+        // Nobody who asks for no thinking expects a block of it in front of the text.
+        return Ok(Some(false));
+    };
+    within(THINKING, "budget_tokens", thinking.count("budget_tokens"))?;
+    let kinds = ["enabled", "disabled", "adaptive", "between_tools"];
+    Ok(match kind(THINKING, &thinking, &kinds)? {
+        "enabled" => Some(true),
+        "disabled" => Some(false),
+        _ => None,
+    })
+}
+
+/// The member `type` of the field `name`.
+fn kind(name: &str, members: &Fields, kinds: &[&'static str]) -> Result<&'static str> {
+    let kind = within(name, "type", members.word("type", kinds))?;
+    kind.ok_or_else(|| {
+        let message = format!("{name} needs the member \"type\"");
+        fault(RequestFault::MissingRequiredParameter, name, message)
+    })
+}
+
+/// The members of an object.
+fn members(fields: &Fields, name: &str) -> Result<Option<Fields>> {
+    Ok(fields.object(name)?.cloned().map(Fields::new))
+}
+
+/// What was read of the member `member` of the field `name`, which errors name.
+fn within<T>(name: &str, member: &str, read: Result<T>) -> Result<T> {
+    read.map_err(|error| match error {
+        Error::Request { fault, message, .. } => Error::Request {
+            fault,
+            param: Some(name.to_owned()),
+            message: match message.strip_prefix(member) {
+                Some(rest) => format!("{name}.{member}{rest}"),
+                None => message,
+            },
+        },
+        other => other,
+    })
+}

@@ -1,0 +1,271 @@
+//! How a model takes images, as data that its family fills in: the text that stands for an image in a prompt, the
+//! sizes that its pixels get, and the text and the pixels that it becomes.
+
+use super::bounds::check_size;
+use super::{Filter, Grid, GridSizes, Image, tiles};
+
+/// An image of this width and a height of 1 is as narrow as any that matters.
+const MAX_ASPECT: usize = 1 << 20;
+
+/// How a model takes images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageFormat {
+    /// Tokens and text of its family.
+    pub texts: &'static ImageTexts,
+    /// How the family's processor resizes images.
+    pub filter: Filter,
+    /// The sizes that images get.
+    pub geometry: ImageGeometry,
+}
+
+/// Tokens and text of prompts with images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageTexts {
+    /// The special token that stands for an image in a prompt. Chat templates of the family write it.
+    pub placeholder: &'static str,
+    /// The special token that stands for a row of pixels. Prompts with it are counted and displayed; its embedding is
+    /// not used.
+    pub row_token: &'static str,
+    /// Before each tile; `{row}` and `{column}` count from 1.
+    pub before_tile: &'static str,
+    /// After the last tile of each row of tiles.
+    pub after_tile_row: &'static str,
+    /// After all tiles.
+    pub after_tiles: &'static str,
+    /// Before the whole image.
+    pub before_whole: &'static str,
+    /// After the whole image, which is last.
+    pub after_whole: &'static str,
+}
+
+impl ImageTexts {
+    /// No text around pixels, and one token for images and rows.
+    pub const fn plain(token: &'static str) -> ImageTexts {
+        ImageTexts {
+            placeholder: token,
+            row_token: token,
+            before_tile: "",
+            after_tile_row: "",
+            after_tiles: "",
+            before_whole: "",
+            after_whole: "",
+        }
+    }
+}
+
+/// The sizes that the pixels of an image get. A row is a row of the text model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageGeometry {
+    /// Large images are cut into squares; the whole image follows in the same size.
+    Tiles {
+        /// Width and height of a square, in pixels.
+        size: usize,
+        /// The longest side that an image is resized to before it is cut, in pixels.
+        longest_edge: usize,
+        /// Rows that a square becomes.
+        rows: usize,
+    },
+    /// The image in one size, whatever its shape.
+    Stretched {
+        /// Width and height, in pixels.
+        size: usize,
+        /// Rows that an image becomes.
+        rows: usize,
+    },
+    /// The whole image in a size near its own, a row per square of pixels.
+    Grid(GridSizes),
+}
+
+/// How an image of some size is resized and cut.
+#[derive(Debug, PartialEq)]
+pub(super) struct Layout {
+    /// The sizes that it gets one after the other before it is cut, if it may be cut.
+    steps: Option<[[usize; 2]; 2]>,
+    /// The tiles that it is cut into, if it is cut.
+    pub(super) grid: Option<Grid>,
+    /// The size of the whole image, and of each tile.
+    size: [usize; 2],
+    /// Rows that the whole image becomes, and each tile.
+    rows: usize,
+}
+
+/// The sizes of a geometry, for reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GeometrySummary {
+    /// `square`, `tiles` or `any`.
+    pub kind: &'static str,
+    /// Width and height of a square, in pixels; of `any`, what both sides are multiples of.
+    pub side_pixels: usize,
+    /// The longest side that an image is resized to before it is cut.
+    pub longest_edge_pixels: Option<usize>,
+    /// Fewest and most rows that an image becomes.
+    pub rows: [usize; 2],
+}
+
+impl ImageGeometry {
+    /// The layout of an image of this size.
+    pub(super) fn layout(self, own: [usize; 2]) -> Layout {
+        match self {
+            ImageGeometry::Tiles {
+                size,
+                longest_edge,
+                rows,
+            } => {
+                let steps = tiles::steps(own, size, longest_edge);
+                Layout {
+                    steps: Some(steps),
+                    grid: Grid::of(steps[1], size),
+                    size: [size, size],
+                    rows,
+                }
+            }
+            ImageGeometry::Stretched { size, rows } => Layout {
+                steps: None,
+                grid: None,
+                size: [size, size],
+                rows,
+            },
+            ImageGeometry::Grid(sizes) => {
+                let size = sizes.size_of(own[0], own[1]);
+                Layout {
+                    steps: None,
+                    grid: None,
+                    size,
+                    rows: sizes.rows(size),
+                }
+            }
+        }
+    }
+
+    /// Its sizes, and the numbers of rows.
+    pub fn summary(self) -> GeometrySummary {
+        let (kind, side_pixels, longest_edge_pixels, rows) = match self {
+            ImageGeometry::Tiles {
+                size, longest_edge, ..
+            } => {
+                let rows = |own| self.layout(own).all_rows();
+                let rows = [[MAX_ASPECT, 1], [MAX_ASPECT, MAX_ASPECT]].map(rows);
+                ("tiles", size, Some(longest_edge), rows)
+            }
+            ImageGeometry::Stretched { size, rows } => ("square", size, None, [rows, rows]),
+            ImageGeometry::Grid(sizes) => {
+                let square = sizes.side.pow(2);
+                let most = (sizes.max_pixels / square).max(1);
+                let least = sizes.min_pixels.div_ceil(square).clamp(1, most);
+                ("any", sizes.side, None, [least, most])
+            }
+        };
+        GeometrySummary {
+            kind,
+            side_pixels,
+            longest_edge_pixels,
+            rows,
+        }
+    }
+}
+
+impl Layout {
+    /// Tiles and the whole image.
+    pub(super) fn parts(&self) -> usize {
+        1 + self.grid.map_or(0, |grid| grid.rows * grid.columns)
+    }
+
+    /// Rows of all parts.
+    fn all_rows(&self) -> usize {
+        self.parts().saturating_mul(self.rows)
+    }
+}
+
+/// The cost of the parts of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// Rows of the text model.
+    pub rows: usize,
+    /// Bytes of the pixels that the vision tower takes.
+    pub bytes: u64,
+}
+
+/// Part of what an image becomes in a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Text, which may contain special tokens.
+    Text(String),
+    /// Pixels as the vision tower takes them, and the number of rows that it makes of them.
+    Pixels(Image, usize),
+}
+
+impl ImageFormat {
+    /// [`ImageTexts::placeholder`].
+    pub fn placeholder(self) -> &'static str {
+        self.texts.placeholder
+    }
+
+    /// [`ImageTexts::row_token`].
+    pub fn row_token(self) -> &'static str {
+        self.texts.row_token
+    }
+
+    /// The cost of an image of this size. The error says why no such image is resized: its own size, its shape, or a
+    /// size that it would get.
+    pub fn cost(self, own: [usize; 2]) -> Result<Cost, String> {
+        check_size(own)?;
+        if let ImageGeometry::Grid(sizes) = self.geometry {
+            sizes.check_shape(own)?;
+        }
+        let layout = self.geometry.layout(own);
+        for size in layout.steps.iter().flatten().chain([&layout.size]) {
+            check_size(*size)
+                .map_err(|reason| format!("for this model it would be enlarged: {reason}"))?;
+        }
+        let bytes = 3 * layout.size[0] as u64 * layout.size[1] as u64;
+        Ok(Cost {
+            rows: layout.all_rows(),
+            bytes: (layout.parts() as u64).saturating_mul(bytes),
+        })
+    }
+
+    /// The parts that replace the placeholder.
+    pub fn parts(self, image: &Image) -> Vec<Part> {
+        let layout = self.geometry.layout([image.width, image.height]);
+        let resized =
+            |image: &Image, [width, height]: [usize; 2]| image.resized(width, height, self.filter);
+        let cut = layout
+            .steps
+            .map(|[first, last]| resized(&resized(image, first), last));
+        let image = cut.as_ref().unwrap_or(image);
+        let [width, height] = layout.size;
+        let mut parts = Vec::with_capacity(2 * layout.parts() + 1);
+        let mut text = String::new();
+        let mut add = |text: &mut String, pixels| {
+            if !text.is_empty() {
+                parts.push(Part::Text(std::mem::take(text)));
+            }
+            if let Some(pixels) = pixels {
+                parts.push(Part::Pixels(pixels, layout.rows));
+            }
+        };
+        if let Some(Grid { rows, columns }) = layout.grid {
+            for row in 0..rows {
+                for column in 0..columns {
+                    let tile = image.crop(column * width, row * height, width, height);
+                    text.push_str(&self.texts.of_tile(row + 1, column + 1));
+                    add(&mut text, Some(tile));
+                }
+                text.push_str(self.texts.after_tile_row);
+            }
+            text.push_str(self.texts.after_tiles);
+        }
+        text.push_str(self.texts.before_whole);
+        add(&mut text, Some(resized(image, layout.size)));
+        text.push_str(self.texts.after_whole);
+        add(&mut text, None);
+        parts
+    }
+}
+
+impl ImageTexts {
+    fn of_tile(&self, row: usize, column: usize) -> String {
+        let text = self.before_tile.replace("{row}", &row.to_string());
+        text.replace("{column}", &column.to_string())
+    }
+}

@@ -1,0 +1,104 @@
+//! The files of the models in `images`: an archive `NAME.tar` each or, where programs other than these tests load the models,
+//! files of their own.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use inpage::weights::{BytesSource, Gguf};
+use pollster::block_on;
+use serde_json::Value;
+
+/// Each file in an archive, and how the file is called after NAME if there is no archive.
+const FILES: [(&str, &str); 5] = [
+    ("text.gguf", "gguf"),
+    ("tower.gguf", "mmproj.gguf"),
+    ("reference.json", "json"),
+    ("folder.json", "folder.json"),
+    ("rows.npy", "npy"),
+];
+
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/images")
+}
+
+/// The files of a model.
+pub struct ImageFiles(BTreeMap<String, Vec<u8>>);
+
+impl ImageFiles {
+    pub fn of(name: &str) -> ImageFiles {
+        let read = |end: &str| std::fs::read(folder().join(format!("{name}.{end}")));
+        if let Ok(archive) = read("tar") {
+            return ImageFiles(entries(&archive));
+        }
+        let files = FILES.into_iter().filter_map(|(part, end)| {
+            let bytes = read(end).ok()?;
+            Some((part.to_owned(), bytes))
+        });
+        ImageFiles(files.collect())
+    }
+
+    /// All models whose rows of images are in a file of their own (`vision_grids.py`), or all others (`vision.py`).
+    pub fn names(have_rows: bool) -> Vec<String> {
+        let entries = std::fs::read_dir(folder()).expect("the folder of the models");
+        let name = |file: String| Some(file.split('.').next()?.to_owned());
+        let names: BTreeSet<String> = entries
+            .filter_map(|entry| name(entry.ok()?.file_name().into_string().ok()?))
+            .collect();
+        let mut names: Vec<String> = names.into_iter().collect();
+        names.retain(|name| ImageFiles::of(name).0.contains_key("rows.npy") == have_rows);
+        assert!(!names.is_empty());
+        names
+    }
+
+    pub fn bytes(&self, part: &str) -> &[u8] {
+        &self.0[part]
+    }
+
+    pub fn json(&self, part: &str) -> Value {
+        serde_json::from_slice(self.bytes(part)).expect("JSON")
+    }
+
+    pub fn gguf(&self, part: &str) -> (Gguf, BytesSource<Vec<u8>>) {
+        let source = BytesSource(self.bytes(part).to_vec());
+        (block_on(Gguf::read(&source)).expect("a GGUF"), source)
+    }
+
+    /// The text model and its tower.
+    pub fn ggufs(&self) -> [(Gguf, BytesSource<Vec<u8>>); 2] {
+        ["text.gguf", "tower.gguf"].map(|part| self.gguf(part))
+    }
+}
+
+/// The files in a tar archive: headers and files fill blocks of 512 bytes.
+fn entries(archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut rest = archive;
+    while rest[0] != 0 {
+        let text = |range: std::ops::Range<usize>| {
+            let field = rest[range].split(|byte| *byte == 0).next().unwrap();
+            std::str::from_utf8(field).unwrap().to_owned()
+        };
+        let size = usize::from_str_radix(text(124..136).trim(), 8).unwrap();
+        found.insert(text(0..100), rest[512..512 + size].to_vec());
+        rest = &rest[512 + size.next_multiple_of(512)..];
+    }
+    found
+}
+
+/// A family without a model here would not be tested.
+#[test]
+fn every_vision_family_has_a_model() {
+    let names = [true, false].into_iter().flat_map(ImageFiles::names);
+    let tested = names.map(|name| {
+        let (tower, _) = ImageFiles::of(&name).gguf("tower.gguf");
+        let projector = tower.metadata.str("clip.projector_type").unwrap();
+        projector.unwrap().to_owned()
+    });
+    let families = inpage::model::vision_family_names().map(str::to_owned);
+    assert_eq!(
+        tested.collect::<BTreeSet<_>>(),
+        families.collect::<BTreeSet<_>>()
+    );
+}

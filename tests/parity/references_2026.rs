@@ -1,0 +1,154 @@
+//! The tiny random files of `2026` in the shared models (architectures of that year) against their references:
+//! logits in every way of feeding, greedy tokens, the CPU device, and the tokenizer.
+
+use std::path::{Path, PathBuf};
+
+use inpage::{
+    engine::{CausalModel, SequenceMemory},
+    model::Transformer,
+    ops::kv_memory::KvFormat,
+    text::Tokenizer,
+    weights::{FileSource, Gguf},
+};
+use pollster::block_on;
+use serde_json::Value;
+
+use crate::{
+    cpu_device::assert_near,
+    fixture::{Feed, computes, ids, json, model_with, npy, sequence},
+    references::{assert_greedy, assert_last_logits, assert_parity},
+    shared_models,
+};
+
+/// A file and its reference.
+struct Reference {
+    file: PathBuf,
+    prompt: Vec<u32>,
+    /// What the reference says of the file.
+    quant: Value,
+    last_logits: Vec<f32>,
+    tolerance: f32,
+}
+
+impl Reference {
+    /// `part` is the part of the references that has other results for the same file; usually empty.
+    fn read(folder: &Path, name: &str, ty: &str, part: &str) -> Reference {
+        let all = json(&folder.join(format!("refs/{name}.json")));
+        let of_file = &all["quants"][ty];
+        let (quant, infix) = match part {
+            "" => (of_file, String::new()),
+            part => (&of_file[part], format!(".{part}")),
+        };
+        let logits = folder.join(format!("refs/{name}-{ty}{infix}.last_logits.npy"));
+        Reference {
+            file: folder.join(format!("{name}-{ty}.gguf")),
+            prompt: ids(&all["ids"]),
+            quant: quant.clone(),
+            last_logits: npy(&logits),
+            tolerance: match ty {
+                "F32" | "F16" | "Q8_0" => 0.02,
+                _ => 0.05,
+            },
+        }
+    }
+
+    /// The greedy tokens up to the first one that an error within the tolerance could change.
+    fn certain(&self) -> Vec<u32> {
+        let margins = self.quant["greedy_margins"].as_array().unwrap().iter();
+        let tolerance = f64::from(self.tolerance);
+        let certain = margins.take_while(|margin| margin.as_f64().unwrap() > tolerance);
+        let mut tokens = ids(&self.quant["greedy"]);
+        tokens.truncate(certain.count());
+        tokens
+    }
+
+    fn check(&self, what: &str, model: &mut Transformer) {
+        let (prompt, tolerance) = (&self.prompt[..], self.tolerance);
+        assert_last_logits(what, model, prompt, &self.last_logits, tolerance);
+        let mut kv = sequence(model);
+        let all = block_on(model.feed_all(&mut kv, prompt)).unwrap();
+        assert_greedy(what, &all, &ids(&self.quant["greedy_next"]), tolerance);
+        let certain = self.certain();
+        let mut kv = sequence(model);
+        if !certain.is_empty() {
+            let greedy = block_on(model.feed_greedy(&mut kv, prompt, certain.len())).unwrap();
+            assert_eq!(greedy, certain, "{what}: greedy tokens");
+            // A roll-back to within the prompt.
+            let (begin, end) = prompt.split_at(prompt.len() - 9);
+            kv.len_tokens = begin.len();
+            let row = block_on(model.feed(&mut kv, end)).unwrap();
+            let what = format!("{what}, rolled back");
+            assert_parity(&what, &row, &self.last_logits, tolerance);
+        }
+        self.check_batch(what, model);
+    }
+
+    /// The end of the prompt in a batch of four sequences, which began in different ways.
+    fn check_batch(&self, what: &str, model: &mut Transformer) {
+        let pages = model.limits().page_count as u32;
+        let tables = (0..4).map(|i| (i..pages).step_by(4).collect());
+        let mut kvs: Vec<SequenceMemory> = tables.map(SequenceMemory::new).collect();
+        let (begin, end) = self.prompt.split_at(self.prompt.len() - 3);
+        for (kv, tokens) in kvs.iter_mut().zip([begin.len(), 64, 7, 50]) {
+            for chunk in begin.chunks(tokens) {
+                block_on(model.feed(kv, chunk)).unwrap();
+            }
+        }
+        let mut logits = Vec::new();
+        for token in end {
+            let mut rows: Vec<_> = kvs.iter_mut().map(|kv| (kv, *token)).collect();
+            logits = block_on(model.feed_batch(&mut rows)).unwrap();
+        }
+        for (i, row) in logits.iter().enumerate() {
+            let what = format!("{what}, row {i} of a batch");
+            assert_parity(&what, row, &self.last_logits, self.tolerance);
+        }
+    }
+}
+
+/// Checks a file on every device.
+fn meets_its_reference(name: &str, ty: &str, part: &str) {
+    let Some(folder) = shared_models::folder().map(|folder| folder.join("2026")) else {
+        return;
+    };
+    if !folder.is_dir() {
+        println!("skipped: no {}", folder.display());
+        return;
+    }
+    let reference = Reference::read(&folder, name, ty, part);
+    for (device, compute) in computes() {
+        let mut model = model_with(&compute, &reference.file, KvFormat::F32);
+        reference.check(&format!("{name} {ty} on the {device}"), &mut model);
+    }
+    let what = format!("{name} {ty}");
+    let (prompt, logits) = (&reference.prompt, &reference.last_logits);
+    assert_near(&what, &reference.file, prompt, logits);
+    // The other file's tokens were made with another splitter than the one that it names.
+    if name != "exaone4" {
+        let gguf = block_on(Gguf::read(&FileSource::open(&reference.file).unwrap())).unwrap();
+        let tokenizer = Tokenizer::from_gguf(&gguf.metadata).unwrap();
+        let all = json(&folder.join(format!("refs/{name}.json")));
+        let text = all["prompt"].as_str().unwrap();
+        assert_eq!(tokenizer.encode(text, true).unwrap(), *prompt, "{what}");
+    }
+}
+
+#[test]
+fn ernie_4_5_meets_its_reference() {
+    meets_its_reference("ernie4_5", "Q8_0", "");
+}
+
+#[test]
+fn exaone_4_meets_its_reference() {
+    meets_its_reference("exaone4", "Q8_0", "");
+}
+
+#[test]
+fn glm_4_meets_its_reference() {
+    meets_its_reference("glm4", "Q8_0", "");
+}
+
+#[test]
+fn hunyuan_meets_its_reference() {
+    meets_its_reference("hunyuan", "Q8_0", "");
+}
