@@ -36,7 +36,7 @@ struct Shape {
     tied: bool,
 }
 
-/// From the published configurations of the models.
+/// Shapes from the published configurations of the models.
 const SHAPES: [Shape; 4] = [
     Shape {
         name: "smollm2-135m",

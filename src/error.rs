@@ -1,18 +1,18 @@
 //! The error type of the crate. `api::error` maps each variant to the endpoint's error catalog
 //! (specification 2.2).
 
-/// What went wrong, anywhere between the request's bytes and the GPU.
+/// An error anywhere between the request's bytes and the GPU.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The request violates a rule of the endpoint.
     #[error("{message}")]
     Request {
-        /// Which rule.
+        /// The rule that the request breaks.
         fault: RequestFault,
         /// The offending field, if one can be named.
         param: Option<String>,
-        /// For humans. Names the field and the value, never repeats a whole prompt.
+        /// A message for humans. It names the field and the value, never repeats a whole prompt.
         message: String,
     },
     /// The model file is damaged or hostile; the text names the fault.
@@ -81,7 +81,7 @@ pub enum RequestFault {
     ConflictingParameters,
     /// A valid field that this model or build cannot honor.
     UnsupportedParameter,
-    /// Only with `unknownFields: "error"`.
+    /// A field that no route knows; only with the switch `unknownFields: "error"`.
     UnknownParameter,
     /// A grammar does not compile.
     InvalidGrammar,

@@ -27,7 +27,7 @@ pub struct Yardsticks {
 /// The device under measurement and how to print.
 pub struct Machine {
     pub device: ComputeDevice,
-    /// For the benchmarks of kernels. Loading a model chooses its own variant.
+    /// The variant for benchmarks of kernels. Loading a model chooses its own.
     pub variant: Variant,
     pub size: Size,
     facts: Map<String, Value>,

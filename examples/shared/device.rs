@@ -33,7 +33,7 @@ impl DeviceName {
     /// Requests the device; on the CPU with `threads` threads, as many as there are cores if `None`.
     ///
     /// # Errors
-    /// As [`ComputeDevice::gpu`].
+    /// Same as [`ComputeDevice::gpu`].
     pub async fn request(self, threads: Option<usize>) -> Result<ChosenDevice> {
         let DeviceName::Of(choice) = self else {
             return Ok(ComputeDevice::reference().into());

@@ -30,7 +30,7 @@ export function completionLine(samples) {
 /** A rate with three digits: on software adapters an image takes minutes. */
 export const perSecond = (ms) => Number((1000 / ms).toPrecision(3));
 
-/** Of images, each with a prompt that is asked for one token. */
+/** The line of measurements with images, each in a prompt that is asked for one token. */
 export function imageLine(samples) {
   const of = (field) => median(samples.map((sample) => sample[field]));
   const image_ms = of("image_ms");

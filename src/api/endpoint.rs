@@ -1,4 +1,4 @@
-//! What all routes share: switches, models and the host.
+//! The state that all routes share: switches, models and the host.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

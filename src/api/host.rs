@@ -1,4 +1,4 @@
-//! What the endpoint needs from its environment: the time, timers and a log. The browser's
+//! The environment of the endpoint: the time, timers and a log. The browser's
 //! implementation is in `web`; the one here is for native tests and tools.
 
 use std::future::Future;

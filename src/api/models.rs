@@ -51,7 +51,7 @@ pub struct ReadyModel {
     pub tokenizer: Rc<Tokenizer>,
     /// Covers everything that its answers depend on.
     pub fingerprint: Fingerprint,
-    /// What its files recommend, for the switch `useModelGenerationDefaults`.
+    /// The sampling settings that its files recommend, for the switch `useModelGenerationDefaults`.
     pub sampling_defaults: SamplingDefaults,
     /// How it takes images; `None`: it takes text only.
     pub images: Option<ImageReader>,
@@ -85,10 +85,10 @@ impl ToolPrompts {
     }
 }
 
-/// What a model that takes images makes of them.
+/// How a model that takes images reads them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageReader {
-    /// What replaces a placeholder.
+    /// The format of images: the text and the pixels that replace a placeholder.
     pub format: ImageFormat,
     /// The token of [`ImageFormat::placeholder`].
     pub placeholder_id: u32,
@@ -133,7 +133,7 @@ pub(super) struct Texts {
     pub context_tokens: usize,
 }
 
-/// What a request wants of a model.
+/// The purpose that a request needs a model for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(test, derive(ts_rs::TS, serde::Serialize))]
 #[cfg_attr(test, ts(rename = "Capability"))]
@@ -145,7 +145,7 @@ pub(super) enum Purpose {
 }
 
 impl ModelState {
-    /// What it is ready for.
+    /// The purpose that it is ready for.
     fn purpose(&self) -> Option<Purpose> {
         match self {
             ModelState::Ready(_) => Some(Purpose::Text),
@@ -271,7 +271,7 @@ pub(super) struct Entry {
     /// Unix seconds of the registration.
     pub created_s: u64,
     pub state: ModelState,
-    /// Of the load that runs, or else of the last one.
+    /// The speed of the load that runs, or else of the last one.
     load: LoadPace,
 }
 
@@ -345,7 +345,7 @@ impl Models {
         }
     }
 
-    /// As [`Models::ready`], of a model that makes embeddings.
+    /// Same as [`Models::ready`], for a model that makes embeddings.
     ///
     /// # Errors
     /// `unsupported_parameter` for a model that generates text, and those of the model's state.

@@ -3,13 +3,14 @@
 
 use super::fields::images::RequestImages;
 use super::fields::{Constraint, Length, Logprobs, Prompt, PromptTokens, Restrictions, Sampling};
+use super::models::{ReadyModel, ToolPrompts};
 
 /// Text to generate.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// A model's id or the alias `default`.
     pub model: String,
-    /// At least one.
+    /// The prompts, at least one.
     pub prompts: Vec<Prompt>,
     /// Images of `prompts` that are no conversations.
     pub images: RequestImages,
@@ -17,7 +18,7 @@ pub(super) struct Plan {
     pub length: Length,
     /// Put the prompt's text before the completion.
     pub echo: bool,
-    /// Only the text of this many tokens, counted from the prompt's end.
+    /// If set, the echo has only the text of this many tokens, counted from the prompt's end.
     pub echo_last: Option<usize>,
     /// Report what the model was given and what it generated.
     pub raw_output: bool,
@@ -41,11 +42,19 @@ pub(super) struct Plan {
 /// How a message of the assistant is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MessagePlan {
-    /// It may hold several calls.
-    pub parallel_calls: bool,
+    /// It may hold several calls. `None`: as suits the model.
+    pub parallel_calls: Option<bool>,
 }
 
-/// What comes after the prompt and the completion.
+impl MessagePlan {
+    /// Whether it may hold several calls. A model that was not trained with tools does not stop after the first one by itself.
+    pub(super) fn allows_parallel_calls(self, model: &ReadyModel) -> bool {
+        self.parallel_calls
+            .unwrap_or(model.tools != Some(ToolPrompts::Generic))
+    }
+}
+
+/// The text that follows the prompt and the completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Suffix {
     /// Nothing.

@@ -14,7 +14,7 @@ pub struct Progress {
     failure: RefCell<Option<Error>>,
 }
 
-/// What a second run of a request needs: the random choices of the first run, and how much of its answer
+/// The state that a second run of a request needs: the random choices of the first run, and how much of its answer
 /// was delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::api) struct Position {
@@ -24,7 +24,7 @@ pub(in crate::api) struct Position {
     pub created_s: u64,
     /// The seed of each prompt.
     pub seeds: Vec<i64>,
-    /// What was delivered of each candidate.
+    /// The delivered part of each candidate.
     pub candidates: Vec<Delivered>,
     /// The chunk with the token counts was delivered.
     pub usage_sent: bool,
@@ -39,7 +39,7 @@ pub(in crate::api) struct Position {
 pub(in crate::api) struct Delivered {
     /// Generated tokens whose text was delivered.
     pub tokens: usize,
-    /// Those among them that are reasoning.
+    /// The number of these tokens that are reasoning.
     #[serde(default)]
     pub reasoning_tokens: usize,
     /// Digest of their ids. It shows when a second run chooses others.
@@ -89,7 +89,7 @@ impl Progress {
     /// so that it has to be given again as a whole. Opaque outside of this crate.
     pub fn position(&self) -> Option<String> {
         let position = self.position.borrow();
-        // Numbers, texts and lists always have a JSON form.
+        // Numbers, strings and lists always have a JSON form.
         position
             .as_ref()
             .and_then(|it| serde_json::to_string(it).ok())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{fields, routes};
+use super::{fields, routes, switches};
 use crate::generated::check;
 
 const PAGE: &str = "docs/api.md";
@@ -30,7 +30,9 @@ fn rewritten(page: &str) -> String {
                 }
                 routes::field_tables(&groups)
             }
-            ("refused", "") => fields::vendors::table(),
+            ("refused", "") => fields::vendors::table(fields::vendors::REFUSED),
+            ("refused", "chat") => fields::vendors::table(fields::vendors::REFUSED_IN_CHAT),
+            ("switches", "") => switches::table(),
             _ => panic!("{PAGE}: nothing makes \"{what}\""),
         };
         written.push_str(&format!("{BEGIN}{what} -->\n\n{made}\n{END}{rest}"));

@@ -16,7 +16,7 @@ pub(crate) fn tile_tokens(left: usize) -> usize {
     }
 }
 
-/// What kernels read. Tokens are in tiles; a tile has all its columns, block by block, and a block has those of each
+/// The inputs that kernels read. Tokens are in tiles; a tile has all its columns, block by block, and a block has those of each
 /// token. A block is 32 columns, or 4 for floats. So token `t` of the tile that starts at token `s` has the columns of
 /// block `b` at `s * cols + (b * tokens of the tile + t) * columns of a block`, and its scale at `s * blocks + b *
 /// tokens of the tile + t`.
@@ -31,13 +31,13 @@ pub(crate) struct Inputs {
     pub(crate) quants: *const i8,
     /// The quants in the order of simd128: of 4 quants, the first and third, then the second and fourth.
     pub(crate) pairs: *const i16,
-    /// For relaxed SIMD with signed weights: of 4 quants, the positive ones or zero, then the magnitudes of the
+    /// The input of relaxed SIMD with signed weights: for 4 quants, the positive ones or zero, then the magnitudes of the
     /// negative ones or zero.
     pub(crate) signs: *const u8,
     /// The scale of each block.
     pub(crate) scales: *const f32,
-    /// For each group of a block: the sum of its quants times minus the zero point of the weights (128 for signed weights).
+    /// The sum of the quants of each group of a block, multiplied by minus the zero point of the weights (128 for signed weights).
     pub(crate) offsets: *const i32,
-    /// For each group of a block: the sum of its quants times the scale.
+    /// The sum of the quants of each group of a block, multiplied by the scale.
     pub(crate) sums: *const f32,
 }

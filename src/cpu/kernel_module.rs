@@ -1,9 +1,9 @@
-//! What products and attention know of the kernel module: the header of the work that they describe to it, and the call
+//! The kernel module as products and attention use it: the header of the work that they describe to it, and the call
 //! of the module in use. See `module.rs`.
 
 use crate::tensor_types::SOURCES;
 
-/// What a description of work at an address begins with.
+/// The header that a description of work at an address begins with.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Header {
@@ -59,7 +59,11 @@ pub(crate) const VERSION: u32 = {
         include_bytes!("simd/quantize.rs"),
         include_bytes!("simd/wasm.rs"),
         include_bytes!("tensor_types/block_scales.rs"),
+        include_bytes!("tensor_types/codebook.rs"),
         include_bytes!("tensor_types/floats.rs"),
+        include_bytes!("tensor_types/iq1.rs"),
+        include_bytes!("tensor_types/iq2.rs"),
+        include_bytes!("tensor_types/iq3.rs"),
         include_bytes!("tensor_types/k_scales.rs"),
         include_bytes!("tensor_types/mod.rs"),
         include_bytes!("tensor_types/planes.rs"),

@@ -25,7 +25,7 @@ pub struct Matrix<'a> {
     pub panels: &'a [u8],
 }
 
-/// What all parts of a product compute together. The kernel module reads it from the memory of the module that fills it.
+/// The description of a product, which all its parts share. The kernel module reads it from the memory of the module that fills it.
 #[repr(C)]
 pub(crate) struct Product {
     /// The header, which has the type as a number.
@@ -201,7 +201,7 @@ pub(crate) enum InstructionSet {
 }
 
 impl InstructionSet {
-    /// Those that are there, the best first.
+    /// The kernels that exist, the best first.
     #[cfg(not(target_feature = "simd128"))]
     pub(crate) fn available() -> impl Iterator<Item = InstructionSet> {
         [

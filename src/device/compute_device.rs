@@ -27,7 +27,7 @@ impl ComputeDevice {
     /// The fastest GPU.
     ///
     /// # Errors
-    /// As [`Gpu::request`].
+    /// Same as [`Gpu::request`].
     pub async fn gpu(options: GpuOptions) -> Result<ComputeDevice> {
         Gpu::request(options).await.map(ComputeDevice::Gpu)
     }
@@ -64,7 +64,7 @@ impl ComputeDevice {
         matches!(self, ComputeDevice::Cpu(_))
     }
 
-    /// What is known of it.
+    /// The report of the device.
     pub fn report(&self) -> &DeviceReport {
         match self {
             ComputeDevice::Gpu(gpu) => gpu.report(),
@@ -86,7 +86,7 @@ impl ComputeDevice {
         }
     }
 
-    /// What records graphs for this device; `None` if its ops run at once when they are called.
+    /// The GPU that records graphs for this device; `None` if its ops run at once when they are called.
     pub fn recorder(&self) -> Option<&Gpu> {
         match self {
             ComputeDevice::Gpu(gpu) => Some(gpu),

@@ -23,18 +23,18 @@ pub type Pending = Pin<Box<dyn Future<Output = ()>>>;
 pub struct GpuOptions {
     /// Refuses adapters that compute on the CPU.
     pub hardware_only: bool,
-    /// In a browser: what JavaScript adds to wgpu.
+    /// The functions that JavaScript adds to wgpu; only in a browser.
     pub browser: Option<BrowserWebGpu>,
     /// Milliseconds of a monotonic clock.
     pub now_ms: fn() -> f64,
 }
 
-/// What JavaScript knows and does about a WebGPU device, because wgpu does not.
+/// Functions of JavaScript for a WebGPU device that wgpu lacks.
 #[derive(Clone)]
 pub struct BrowserWebGpu {
     /// Called once the device was created.
     pub describe: Rc<dyn Fn() -> BrowserDevice>,
-    /// Starts compiling WGSL texts for pipelines that will be requested, all at once and while the
+    /// Starts compiling WGSL sources for pipelines that will be requested, all at once and while the
     /// device does other work; done when all are compiled or refused.
     pub compile_ahead: Rc<dyn Fn(Vec<String>) -> Pending>,
 }
@@ -141,7 +141,7 @@ impl Gpu {
         &self.device
     }
 
-    /// Starts compiling kernels, given as WGSL texts, before they are first launched, where the
+    /// Starts compiling kernels, given as WGSL sources, before they are first launched, where the
     /// platform can do that without blocking the device. A kernel that is refused is refused again,
     /// with an error, when it is launched.
     pub fn compile_ahead(&self, kernels: Vec<String>) -> Pending {
@@ -158,7 +158,7 @@ impl Gpu {
         (self.now_ms)()
     }
 
-    /// What is known about the device.
+    /// The report of the device.
     pub fn report(&self) -> &DeviceReport {
         &self.report
     }
@@ -186,7 +186,7 @@ impl Gpu {
     /// Submits everything enqueued to the device, without waiting for it.
     ///
     /// # Errors
-    /// As [`Gpu::sync`].
+    /// Same as [`Gpu::sync`].
     pub fn flush(&self) -> Result<()> {
         self.client.flush().map_err(|error| self.failure(error))
     }

@@ -1,8 +1,8 @@
-//! What is known of a device.
+//! The report of a device.
 
 use serde::Serialize;
 
-/// What the browser tells JavaScript about a device, but wgpu does not tell Rust.
+/// Facts about a device that the browser tells JavaScript, but wgpu does not tell Rust.
 #[derive(Debug, Clone, Default)]
 pub struct BrowserDevice {
     /// The adapter's name; may be empty.
@@ -13,7 +13,7 @@ pub struct BrowserDevice {
     pub packed_dot: bool,
 }
 
-/// What a model computes on.
+/// The kind of device that a model computes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
@@ -31,7 +31,7 @@ pub enum DeviceKind {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct DeviceReport {
-    /// What it is.
+    /// The kind of the device.
     pub device: DeviceKind,
     /// Threads that compute; 0 where that is not known.
     pub threads: usize,

@@ -31,7 +31,7 @@ impl Amount {
     }
 }
 
-/// What one sequence holds for itself, and the most that it may need.
+/// The memory that one sequence holds for itself, and the most that it may need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) held: Amount,
@@ -52,7 +52,7 @@ impl Claim {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GroupClaim {
     pub(super) shared: Vec<u32>,
-    /// At least one.
+    /// The members, at least one.
     pub(super) members: Vec<Claim>,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn is_safe(mut free: Amount, groups: &[GroupClaim]) -> bool {
     true
 }
 
-/// What the groups hold, shared pages once.
+/// The memory that the groups hold. Shared pages count once.
 pub(super) fn held(groups: &[GroupClaim]) -> Amount {
     let members = groups.iter().flat_map(|group| &group.members);
     Amount {

@@ -10,7 +10,7 @@ use crate::grammar::{Grammar, Matcher, Next};
 use crate::sample::{Sampled, Sampler, TokenMask};
 use crate::{Error, Result};
 
-/// What a constraint allows as the next token.
+/// The tokens that a constraint allows next.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Allowed {
     Any,
@@ -70,7 +70,7 @@ impl Allowed {
     }
 }
 
-/// What limits the next token of a candidate.
+/// The limits of the next token of a candidate.
 pub(super) struct Limits<'a> {
     matcher: Option<&'a mut Matcher>,
     generation: &'a Generation,
@@ -78,7 +78,7 @@ pub(super) struct Limits<'a> {
 }
 
 impl Limits<'_> {
-    /// What may come next. Expensive, so it should run while the device computes.
+    /// The tokens that may come next. Expensive, so it should run while the device computes.
     pub(super) fn allowed(self) -> Result<Allowed> {
         Allowed::after(self.matcher, self.generation, self.chosen)
     }
@@ -144,7 +144,7 @@ impl Candidate {
         self.events.send(Event::Failed(error));
     }
 
-    /// What the constraint allows next. Expensive, so it should run while the device computes.
+    /// The tokens that the constraint allows next. Expensive, so it should run while the device computes.
     pub(super) fn allowed(&mut self) -> Result<Allowed> {
         self.parts().1.allowed()
     }

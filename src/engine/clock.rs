@@ -21,7 +21,7 @@ pub trait Clock {
 /// When a request ends with an error if it has not ended before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeLimit {
-    /// In milliseconds since 1970.
+    /// The end of the period, in milliseconds since 1970.
     pub end_ms: u64,
     /// How long the request was allowed to take.
     pub timeout_ms: u32,

@@ -14,7 +14,7 @@ use crate::grammar::Grammar;
 /// One prompt and the candidates to generate for it, which share its prefill.
 #[derive(Debug, Clone)]
 pub struct Generation {
-    /// At least one position; token ids are below the vocabulary size.
+    /// The prompt, with at least one position; token ids are below the vocabulary size.
     pub prompt: Prompt,
     /// Most tokens a candidate may get, already shortened to what the context can hold; 0 generates
     /// nothing.
@@ -25,9 +25,9 @@ pub struct Generation {
     pub sampling: SamplingParams,
     /// The constraint on each candidate; each has its own matcher.
     pub constraint: Option<Grammar>,
-    /// What else forbids tokens.
+    /// Rules that forbid tokens besides the constraint.
     pub rules: Option<Rc<TokenRules>>,
-    /// What to report for each generated token.
+    /// The scores to report for each generated token.
     pub scores: Option<ScoreRequest>,
     /// Score the prompt too, with this many best tokens per position (raw mode).
     pub prompt_scores: Option<usize>,

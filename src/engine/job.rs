@@ -155,7 +155,7 @@ impl Job {
         }
     }
 
-    /// What the request holds and may come to hold.
+    /// The memory that the request holds and may come to hold.
     ///
     /// The candidates of a prompt that hold no memory yet count as one: at worst they run one after
     /// another, and the partly filled last page of the prompt passes from one to the next. A state is

@@ -83,7 +83,7 @@ pub enum MemoryCopy {
 pub struct Row<'a> {
     /// Its memory; the pages cover all positions that the step writes.
     pub memory: &'a mut SequenceMemory,
-    /// What the step feeds after `memory.len_tokens`; at least one position.
+    /// The input that the step feeds after `memory.len_tokens`; at least one position.
     pub input: Input<'a>,
 }
 
@@ -128,11 +128,11 @@ pub type Masks<'a> = Box<dyn FnOnce() -> Vec<Option<TokenMask>> + 'a>;
 pub struct RowSampler<'a> {
     /// Records the chosen tokens. Nothing else may use it during the step.
     pub sampler: &'a mut Sampler,
-    /// What to report for each token.
+    /// The scores to report for each token.
     pub score: Option<ScoreRequest>,
 }
 
-/// What a step returns, one item per row.
+/// The result of a step, one item per row.
 #[derive(Debug, PartialEq)]
 pub enum StepOutput {
     /// f32 logits `[vocab_size]` after each row, for [`Chooser::Host`].
@@ -230,7 +230,7 @@ pub(super) fn expect(what: &str, found: usize, wanted: usize) -> Result<()> {
     Err(wrong(&format!("{found} {what} instead of {wanted}")))
 }
 
-/// What the model returned for the only row of a step.
+/// The result of the model for the only row of a step.
 pub(super) fn only<T>(what: &str, mut rows: Vec<T>) -> Result<T> {
     expect(what, rows.len(), 1)?;
     Ok(rows.remove(0))

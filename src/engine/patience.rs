@@ -7,7 +7,7 @@ pub(super) const PATIENCE_MS: u64 = 10_000;
 /// multiple of its work, and not by the number of its events.
 const RESTORED_PER_STEP: u64 = 3;
 
-/// What is left of this time.
+/// The rest of this time.
 #[derive(Debug)]
 pub(super) struct Patience {
     left_ms: u64,

@@ -20,14 +20,14 @@ use super::prefill::Wanted;
 use super::scheduler::Scheduler;
 use super::sequence::Sequence;
 
-/// Whose memory grows.
+/// The owner of the memory that grows.
 #[derive(Clone, Copy)]
 enum Holder {
     Prompt { job: usize, prompt: usize },
     Sequence(SequenceIndex),
 }
 
-/// What a request can prepare next.
+/// The next preparation of a request.
 enum Preparation {
     Step(PlannedStep),
     LacksMemory,

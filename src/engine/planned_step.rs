@@ -32,7 +32,7 @@ pub(super) enum PlannedStep {
     Single {
         at: SequenceIndex,
         step: SingleStep,
-        /// As in `Feed`.
+        /// The copy that restores recurrent state, as in `Feed`.
         restore: Option<MemoryCopy>,
     },
 }

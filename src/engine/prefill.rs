@@ -28,7 +28,7 @@ pub(super) struct Prefill {
     pub(super) outcome: Option<Outcome>,
 }
 
-/// What comes after a prompt, for the first token of every candidate.
+/// The result of a prompt, for the first token of every candidate.
 pub(super) struct Outcome {
     pub(super) logits: Vec<f32>,
     pub(super) allowed: Result<Allowed>,
@@ -153,7 +153,7 @@ impl Prefill {
         is_inside.then(|| self.memory.pages[end / limits.page_tokens - 1])
     }
 
-    /// What to feed next of a prompt that is not fed yet.
+    /// The next part to feed of a prompt that is not fed yet.
     ///
     /// A model may compute few tokens with other kernels than many, and these round differently. A
     /// prompt with cached pages must give the same bits as one fed from its beginning. So each token is

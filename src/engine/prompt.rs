@@ -18,14 +18,14 @@ pub enum Span {
     Embeddings(Rc<Embeddings>),
 }
 
-/// What takes the place of token embeddings, a row of the residual stream per position.
+/// Rows in the place of token embeddings, a row of the residual stream per position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embeddings {
     /// Names the content, such as a hash of an image: equal keys mean equal values.
     pub key: u128,
     /// Number of positions.
     pub positions: usize,
-    /// What the rows are made of.
+    /// The source of the rows.
     pub content: Content,
 }
 
@@ -121,7 +121,7 @@ impl Prompt {
         }
     }
 
-    /// What is fed at these positions.
+    /// The input at these positions.
     pub fn input(&self, positions: Range<usize>) -> Input<'_> {
         Input {
             start: positions.start,
@@ -183,7 +183,7 @@ impl From<Vec<u32>> for Prompt {
     }
 }
 
-/// What a step feeds to a sequence: token ids, and embeddings in place of some of them.
+/// The input of a step for a sequence: token ids, and embeddings in place of some of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
     /// The position of the first id in the prompt; the end of the prompt, or more, for tokens that follow it.
@@ -200,7 +200,7 @@ pub struct InputEmbeddings<'a> {
     pub at: Range<usize>,
     /// The embeddings.
     pub embeddings: &'a Embeddings,
-    /// Which of their rows.
+    /// The rows of them that are fed.
     pub rows: Range<usize>,
 }
 

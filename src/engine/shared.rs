@@ -1,4 +1,4 @@
-//! What the handles and the engine's task share.
+//! The state that the handles and the engine's task share.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

@@ -18,7 +18,7 @@ pub(super) struct SingleStep {
 }
 
 impl SingleStep {
-    /// By how many tokens the step extends the KV cache.
+    /// The number of tokens by which the step extends the KV cache.
     pub(super) fn kv_tokens(self) -> usize {
         self.feed_tokens + self.greedy_steps.unwrap_or(1) - 1
     }
@@ -42,7 +42,7 @@ impl Sequence {
         }
     }
 
-    /// As [`Self::next_token`], with as many more tokens as the sequence may run ahead.
+    /// Same as [`Self::next_token`], with as many more tokens as the sequence may run ahead.
     pub(super) fn next_tokens(&self) -> SingleStep {
         SingleStep {
             feed_tokens: self.unfed_tokens(),

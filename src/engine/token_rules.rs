@@ -1,4 +1,4 @@
-//! Which tokens a request forbids besides its constraint, by their ids and the tokens generated so far.
+//! The tokens that a request forbids besides its constraint, by their ids and the tokens generated so far.
 
 use crate::sample::TokenMask;
 

@@ -8,7 +8,7 @@ const MAX_WORK: usize = 2_000_000;
 /// Grammars that may have limits of their own: llguidance numbers them with a byte.
 const MAX_GRAMMARS: usize = 128;
 
-/// What has been used so far.
+/// The part that has been used so far.
 #[derive(Debug, Default)]
 pub struct Budget {
     parts: usize,
@@ -37,7 +37,7 @@ impl Budget {
     /// Counts estimated work.
     ///
     /// # Errors
-    /// As [`Self::count`].
+    /// Same as [`Self::count`].
     pub fn spend(&mut self, work: usize) -> Result<(), String> {
         self.work = self.work.saturating_add(work);
         if self.work > MAX_WORK {
@@ -49,7 +49,7 @@ impl Budget {
     /// Counts a grammar.
     ///
     /// # Errors
-    /// As [`Self::count`].
+    /// Same as [`Self::count`].
     pub fn count_grammar(&mut self) -> Result<(), String> {
         self.grammars += 1;
         if self.grammars > MAX_GRAMMARS {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::budget::Budget;
 
-/// What objects and tuples may hold beyond the members and items that a schema names.
+/// Whether objects and tuples may hold more than the members and items that a schema names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Objects {
     /// Nothing, unless the schema says that there may be more.

@@ -1,4 +1,4 @@
-//! From the source of a constraint to a compiled grammar.
+//! Compiles the source of a constraint to a grammar.
 
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ const MAX_COMPILE_SECONDS: f64 = 2.0;
 /// of JSON strings. Each slice costs memory proportional to the vocabulary.
 const SLICES: [&str; 2] = [r#"[^"\\\x00-\x1F\x7F]{1,30}"#, r#"[^"\\\x00-\x1F\x7F]+"#];
 
-/// What the whole completion must match.
+/// The source of a constraint, which the whole completion must match.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GrammarSource {
     /// This regular expression, from start to end.
@@ -38,22 +38,24 @@ pub enum GrammarSource {
     JsonObject,
     /// One JSON value that is valid against this schema.
     JsonSchema(Value),
-    /// As [`GrammarSource::JsonSchema`], with other white space.
+    /// Same as [`GrammarSource::JsonSchema`], with other white space.
     SpacedJsonSchema {
         /// The schema.
         schema: Value,
-        /// What may be between JSON tokens.
+        /// The white space that may be between JSON tokens.
         whitespace: Whitespace,
     },
     /// A grammar in llama.cpp's GBNF; starts at `root`.
     Gbnf(String),
+    /// A grammar in xgrammar's EBNF; starts at `root`.
+    Ebnf(String),
     /// A Lark grammar in llguidance's dialect; starts at `start`.
     Lark(String),
     /// `{"grammars": [...], "max_tokens"?}` of llguidance.
     LlGuidance(Value),
     /// One tool call, or text that may begin with one.
     Tools {
-        /// At least one.
+        /// The tools that may be called, at least one.
         tools: Vec<Tool>,
         /// The completion must be a call.
         is_forced: bool,
@@ -202,8 +204,9 @@ impl Compiler {
                     schema, whitespace, objects, budget,
                 )?)
             }
-            GrammarSource::Gbnf(text) => {
-                let text = gbnf::to_lark(text)?;
+            GrammarSource::Gbnf(text) | GrammarSource::Ebnf(text) => {
+                let is_ebnf = matches!(source, GrammarSource::Ebnf(_));
+                let text = gbnf::to_lark(text, is_ebnf)?;
                 GrammarWithLexer::from_lark(lark::prepare(&text, self.trie(), objects, budget)?)
             }
             GrammarSource::Lark(text) => {
@@ -354,6 +357,7 @@ impl GrammarSource {
             | GrammarSource::Turn(_) => true,
             GrammarSource::Regex(_)
             | GrammarSource::Gbnf(_)
+            | GrammarSource::Ebnf(_)
             | GrammarSource::Lark(_)
             | GrammarSource::LlGuidance(_) => false,
         }
@@ -362,9 +366,10 @@ impl GrammarSource {
     /// Bytes of source text.
     fn size(&self) -> usize {
         match self {
-            GrammarSource::Regex(text) | GrammarSource::Lark(text) | GrammarSource::Gbnf(text) => {
-                text.len()
-            }
+            GrammarSource::Regex(text)
+            | GrammarSource::Lark(text)
+            | GrammarSource::Gbnf(text)
+            | GrammarSource::Ebnf(text) => text.len(),
             GrammarSource::JsonObject => 0,
             GrammarSource::JsonSchema(value)
             | GrammarSource::SpacedJsonSchema { schema: value, .. }
@@ -387,7 +392,7 @@ struct Compiled {
     /// The constraint applies only to completions that begin with this.
     opener: Option<Opener>,
     ends: Rc<TokenMask>,
-    /// What keeps JSON from running on; `None` for other text.
+    /// The guard that keeps JSON from running on; `None` for other text.
     guard: Option<Rc<Guard>>,
     max_tokens: Option<usize>,
 }

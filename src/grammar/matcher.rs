@@ -25,7 +25,7 @@ pub struct Matcher {
     position: usize,
 }
 
-/// What a constraint allows as the next token.
+/// The tokens that a constraint allows next.
 #[derive(Debug, PartialEq)]
 pub enum Next<'a> {
     /// Any token.
@@ -76,7 +76,7 @@ impl Matcher {
         }
     }
 
-    /// What may come next. This is expensive: call it while the device computes.
+    /// The tokens that may come next. This is expensive: call it while the device computes.
     ///
     /// # Errors
     /// [`Error::GrammarDeadEnd`] if nothing may follow and the completion is not over,

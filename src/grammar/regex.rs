@@ -8,9 +8,9 @@ pub fn has_stop_group(expression: &str) -> bool {
     expression.contains("(?P<stop>") || expression.contains("(?<stop>")
 }
 
-/// The expression that matches exactly the given texts.
-pub fn choice_regex(texts: &[&str]) -> String {
-    let escaped = texts.iter().map(|text| literal_regex(text));
+/// The expression that matches exactly the given strings.
+pub fn choice_regex(choices: &[&str]) -> String {
+    let escaped = choices.iter().map(|choice| literal_regex(choice));
     escaped.collect::<Vec<String>>().join("|")
 }
 
@@ -26,7 +26,7 @@ fn escaped(character: char) -> String {
     }
 }
 
-/// The Lark grammar of texts that match `expression` from start to end.
+/// The Lark grammar of strings that match `expression` from start to end.
 pub fn to_lark(expression: &str) -> String {
     if expression.is_empty() {
         return "start: \"\"".to_owned();

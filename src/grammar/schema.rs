@@ -28,7 +28,7 @@ pub enum Whitespace {
     Limited,
     /// None.
     None,
-    /// What matches this regular expression.
+    /// Strings that match this regular expression.
     Pattern(String),
 }
 
@@ -42,10 +42,10 @@ pub fn prepare(schema: &Value, objects: Objects, budget: &mut Budget) -> Result<
     prepare_spaced(schema, &Whitespace::Limited, objects, budget)
 }
 
-/// As [`prepare`], without keywords that llguidance lacks: they are not enforced.
+/// Same as [`prepare`], without keywords that llguidance lacks: they are not enforced.
 ///
 /// # Errors
-/// As [`prepare`], and if llguidance does not compile the schema even so.
+/// Same as [`prepare`], and if llguidance does not compile the schema even so.
 pub fn prepare_leniently(
     schema: &Value,
     objects: Objects,
@@ -62,10 +62,10 @@ pub fn prepare_leniently(
     }
 }
 
-/// As [`prepare`], with the given white space.
+/// Same as [`prepare`], with the given white space.
 ///
 /// # Errors
-/// As [`prepare`].
+/// Same as [`prepare`].
 pub fn prepare_spaced(
     schema: &Value,
     whitespace: &Whitespace,

@@ -1,4 +1,4 @@
-//! What the beginning of an image's file says: its format and size. Nothing is decoded before this was checked.
+//! The header of an image's file: its format and size. Nothing is decoded before this was checked.
 
 use imagesize::ImageType;
 

@@ -1,4 +1,4 @@
-//! What a model wants of an image, as data that its family fills in: the text that stands for an image in a prompt, the
+//! How a model takes images, as data that its family fills in: the text that stands for an image in a prompt, the
 //! sizes that its pixels get, and the text and the pixels that it becomes.
 
 use super::bounds::check_size;
@@ -7,7 +7,7 @@ use super::{Filter, Grid, GridSizes, Image, tiles};
 /// An image of this width and a height of 1 is as narrow as any that matters.
 const MAX_ASPECT: usize = 1 << 20;
 
-/// What a model wants of an image.
+/// How a model takes images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageFormat {
     /// Tokens and text of its family.
@@ -103,7 +103,7 @@ pub struct GeometrySummary {
 }
 
 impl ImageGeometry {
-    /// What becomes of an image of this size.
+    /// The layout of an image of this size.
     pub(super) fn layout(self, own: [usize; 2]) -> Layout {
         match self {
             ImageGeometry::Tiles {
@@ -176,7 +176,7 @@ impl Layout {
     }
 }
 
-/// What the parts of an image take.
+/// The cost of the parts of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
     /// Rows of the text model.
@@ -205,7 +205,7 @@ impl ImageFormat {
         self.texts.row_token
     }
 
-    /// What an image of this size will take. The error says why no such image is resized: its own size, its shape, or a
+    /// The cost of an image of this size. The error says why no such image is resized: its own size, its shape, or a
     /// size that it would get.
     pub fn cost(self, own: [usize; 2]) -> Result<Cost, String> {
         check_size(own)?;
@@ -224,7 +224,7 @@ impl ImageFormat {
         })
     }
 
-    /// What replaces the placeholder.
+    /// The parts that replace the placeholder.
     pub fn parts(self, image: &Image) -> Vec<Part> {
         let layout = self.geometry.layout([image.width, image.height]);
         let resized =

@@ -12,7 +12,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// What is seen of red, green, blue and opacity of pixels on white.
+    /// An image of red, green, blue and opacity, put on white.
     pub fn on_white(width: usize, height: usize, rgba: &[u8]) -> Image {
         let pixels = rgba.chunks_exact(4).flat_map(|pixel| {
             let opacity = u32::from(pixel[3]);

@@ -1,5 +1,5 @@
-//! Images as the vision towers of models take them: pixels, resampling and tiles. What a family wants of an image is data
-//! that `model::vision` fills in; what a model makes of the pixels is not known here.
+//! Images as the vision towers of models take them: pixels, resampling and tiles. How a family takes images is data
+//! that `model::vision` fills in; how a model computes with the pixels is not known here.
 //!
 //! Order, lowest first: `bounds`, `image`, `file_header`, `bmp`, `webp_frames`, `decode`, `resample`, `tiles`, `grid`,
 //! `format`.

@@ -61,7 +61,7 @@ fn sinc(x: f64) -> f64 {
 struct Weights {
     /// The first input pixel.
     first: usize,
-    /// Of the pixels from there on.
+    /// The weights of the pixels from there on.
     weights: Vec<i32>,
 }
 

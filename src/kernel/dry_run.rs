@@ -9,7 +9,7 @@ use burn_wgpu::{CubeTensor, KernelSource};
 use super::compose::Kernel;
 
 thread_local! {
-    /// What this thread's dry run has recorded so far, while there is one.
+    /// The recording of this thread's dry run, while there is one.
     static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) };
 }
 
@@ -27,7 +27,7 @@ struct LiveTensor {
     is_live: Box<dyn Fn() -> bool>,
 }
 
-/// What a dry run has found.
+/// The result of a dry run.
 #[derive(Debug)]
 pub struct DryRun {
     /// The distinct kernels, in the order of their first launches.

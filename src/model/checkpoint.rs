@@ -18,7 +18,7 @@ pub struct Checkpoint<S> {
 /// The bytes of a checkpoint's tensors.
 #[derive(Debug)]
 pub enum CheckpointSource<S> {
-    /// As stored in the files.
+    /// The tensor as the files store it.
     Stored(JoinedSource<S>),
     /// Converted while they are read.
     Converted(ConvertedSource<JoinedSource<S>>),
@@ -52,7 +52,7 @@ impl<S: ByteSource> Checkpoint<S> {
     /// hold none. GGUF files of text models never do.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Same as [`open`](Self::open).
     pub async fn open_tower<F: ModelFiles<Source = S>>(files: &F) -> Result<Option<Checkpoint<S>>> {
         if files.gguf_name().is_some() {
             return Ok(None);

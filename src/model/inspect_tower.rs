@@ -1,4 +1,4 @@
-//! What a vision tower and its projector are, from their header. Reads no tensor and requests no device.
+//! Describes a vision tower and its projector, from their header. Reads no tensor and requests no device.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::vision::{self, ARCHITECTURE, VisionConfig};
 use crate::images::ImageGeometry;
 use crate::weights::Gguf;
 
-/// What a header says about a vision tower and its projector. What this build does not support is `None`.
+/// The description of a vision tower and its projector in their header. Parts that this build does not support are `None`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(rename = "InspectedProjector"))]
@@ -34,7 +34,7 @@ pub struct InspectedTower {
 pub struct TowerSizes {
     /// The embedding length of the text models that it fits.
     pub embedding_length: usize,
-    /// What stands for an image in a prompt.
+    /// The placeholder of an image in a prompt.
     pub placeholder: &'static str,
     /// Layers.
     pub layers: usize,
@@ -46,7 +46,7 @@ pub struct TowerSizes {
     pub heads: usize,
     /// Width and height of a patch, in pixels.
     pub patch_pixels: usize,
-    /// What becomes of an image.
+    /// The sizes and tokens of images.
     pub images: ImageSizes,
 }
 

@@ -52,7 +52,7 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
-    /// What the model that `gguf` describes, with matrices in `types`, requires of its kernels.
+    /// The requirements of the model that `gguf` describes, with matrices in `types`, for its kernels.
     pub fn needs<'a>(self, gguf: &Gguf, types: &'a [TensorType]) -> Needs<'a> {
         let belongs_to_experts = |tensor: &TensorInfo| tensor.name.ends_with("_exps.weight");
         Needs {

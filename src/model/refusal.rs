@@ -58,14 +58,19 @@ pub fn check_budget(gguf: &Gguf, options: LoadOptions, device_bytes: Option<u64>
     let MemoryReport {
         weight_bytes,
         kv_bytes,
+        state_bytes,
         scratch_bytes,
         total_bytes,
         kv_pool_tokens,
         kv_format,
         ..
     } = need;
+    let states = match state_bytes {
+        0 => String::new(),
+        bytes => format!(", recurrent states {}", mebibytes(bytes)),
+    };
     Err(Error::OutOfMemory(format!(
-        "the model needs {} of memory (weights {}, KV cache of {kv_pool_tokens} tokens as {} {}, steps {}), and \
+        "the model needs {} of memory (weights {}, KV cache of {kv_pool_tokens} tokens as {} {}{states}, steps {}), and \
          {who_allows} {}; {}",
         mebibytes(total_bytes),
         mebibytes(weight_bytes),
@@ -77,7 +82,7 @@ pub fn check_budget(gguf: &Gguf, options: LoadOptions, device_bytes: Option<u64>
     )))
 }
 
-/// What would fit: the longest context, in the format of the options or else a smaller one, or fewer bits
+/// A suggestion that fits: the longest context, in the format of the options or else a smaller one, or fewer bits
 /// per weight.
 fn suggestion(gguf: &Gguf, options: LoadOptions, need: &MemoryReport, budget_bytes: u64) -> String {
     for kv_format in [options.kv_format, KvFormat::Q8_0] {

@@ -32,7 +32,7 @@ op! {
 
 const WORKGROUP: usize = 64;
 
-/// Which rows are added.
+/// The rows that are added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GivenRows {
     /// Rows of the embedding table; larger ids are given.

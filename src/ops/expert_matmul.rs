@@ -119,7 +119,7 @@ pub(super) fn products(
     out
 }
 
-/// As [`products`], by the kernels of the CPU device.
+/// Same as [`products`], by the kernels of the CPU device.
 fn products_on_cpu(
     x: &[f32],
     pairs_per_input: usize,

@@ -37,7 +37,7 @@ op! {
     fn gated_matmul(Arguments) -> FloatTensor<Self>
 }
 
-/// What is added to the products with gate and with up.
+/// The addend of the products with gate and with up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
     /// Nothing.
@@ -49,7 +49,7 @@ pub enum Added {
 }
 
 impl Added {
-    /// Of a tensor of `rows` rows, if there is one, in a step of `tokens`.
+    /// How a tensor of `rows` rows, if there is one, is added in a step of `tokens`.
     pub(super) fn of(rows: Option<usize>, tokens: usize) -> Added {
         match rows {
             None => Added::Nothing,

@@ -1,4 +1,4 @@
-//! What every op is made of: its declaration, optional inputs and output tensors.
+//! The parts of every op: its declaration, optional inputs and output tensors.
 
 use burn::backend::flex::FlexTensor;
 use burn::{

@@ -56,7 +56,7 @@ pub fn turns(radians: &[f64], device: &Device) -> Tensor<1, Int> {
     upload_words(turns, [len], device)
 }
 
-/// As [`turns`], for rotary positions of parts: the angles, then the part that each pair turns by.
+/// Same as [`turns`], for rotary positions of parts: the angles, then the part that each pair turns by.
 pub fn turns_by_parts(radians: &[f64], parts: &[u32], device: &Device) -> Tensor<1, Int> {
     assert_eq!(radians.len(), parts.len(), "a part per pair");
     let mut words = in_turns(radians);

@@ -102,7 +102,7 @@ impl From<Addends> for AddendTensors<Dispatch> {
 }
 
 impl AddendTensors<Cube> {
-    /// What a kernel with these addends and a finish does.
+    /// The store of a kernel with these addends and a finish.
     pub(super) fn store(&self, finish: Finish) -> Store {
         Store {
             bias: self.bias.as_ref().is_some(),
@@ -119,7 +119,7 @@ impl AddendTensors<Cube> {
     }
 }
 
-/// What a kernel does with a product before it writes it.
+/// The operations of a kernel on a product before it writes it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Store {
     /// Adds a bias.
@@ -165,7 +165,7 @@ impl Store {
             .module(wgsl!("shared/store/store"))
     }
 
-    /// As [`Store::modules`], for kernels whose rows are those of one matrix.
+    /// Same as [`Store::modules`], for kernels whose rows are those of one matrix.
     pub(super) fn rows(self, kernel: Kernel) -> Kernel {
         self.modules(kernel)
             .alias("Sum", "f32")

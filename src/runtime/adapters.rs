@@ -40,7 +40,7 @@ impl<S: ByteSource> Adapters<S> {
     /// Reads the headers.
     ///
     /// # Errors
-    /// As [`Adapter::open`], with the adapter's name.
+    /// Same as [`Adapter::open`], with the adapter's name.
     pub async fn open<F: ModelFiles<Source = S>>(given: &[AdapterFiles<F>]) -> Result<Adapters<S>> {
         let mut adapters = Vec::with_capacity(given.len());
         let mut reports = Vec::with_capacity(given.len());
@@ -57,7 +57,7 @@ impl<S: ByteSource> Adapters<S> {
     /// Makes `model` use these adapters and no others.
     ///
     /// # Errors
-    /// As [`Transformer::set_adapters`]; the model is unchanged then.
+    /// Same as [`Transformer::set_adapters`]; the model is unchanged then.
     pub async fn set_on(&self, model: &mut Transformer) -> Result<()> {
         let adapters = self.adapters.iter();
         let adapters: Vec<_> = adapters.map(|(adapter, scale)| (adapter, *scale)).collect();

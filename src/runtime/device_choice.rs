@@ -1,4 +1,4 @@
-//! Which device a load uses: the one that was asked for, or the best that there is.
+//! Chooses the device of a load: the one that was asked for, or the best that there is.
 //!
 //! `auto` takes the CPU instead of a software adapter: with the embedded model in Chromium the software adapter decodes
 //! 108 to 150 tokens/s and the CPU device 613. A GPU whose kernels fail the self-test is replaced in the same load.
@@ -10,7 +10,7 @@ use crate::{
     device::{ComputeDevice, CpuOptions, GpuOptions},
 };
 
-/// Which device a load asks for.
+/// The device that a load asks for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
@@ -54,7 +54,7 @@ impl ChosenDevice {
     /// Requests the device that `choice` asks for.
     ///
     /// # Errors
-    /// As [`ComputeDevice::gpu`], if the choice is [`DeviceChoice::WebGpu`].
+    /// Same as [`ComputeDevice::gpu`], if the choice is [`DeviceChoice::WebGpu`].
     pub async fn request(
         choice: DeviceChoice,
         gpu: GpuOptions,
@@ -80,7 +80,7 @@ impl ChosenDevice {
         }
     }
 
-    /// With a better explanation, where the CPU was chosen instead of a GPU.
+    /// Adds an explanation where the CPU was chosen instead of a GPU.
     #[must_use]
     pub fn because(mut self, reason: &str) -> ChosenDevice {
         if self.reason.is_some() {

@@ -1,4 +1,4 @@
-//! What a model's answers depend on: the parts of `system_fingerprint`.
+//! Everything that a model's answers depend on: the parts of `system_fingerprint`.
 
 use super::{LoadReport, LoraReport};
 use crate::{Result, weights::Gguf};
@@ -11,7 +11,7 @@ impl FingerprintParts {
     /// The version of the runtime, the weights with their quantization, the device and its kernels.
     ///
     /// # Errors
-    /// When the model's name is not a text.
+    /// The model's name in its file is no string.
     pub(super) fn of(
         gguf: &Gguf,
         projector: Option<&Gguf>,

@@ -17,7 +17,7 @@ use crate::{Error, Result};
 
 /// Largest part of a buffer that kernels see on every device with WebGPU.
 const SMALLEST_BINDING_BYTES: u64 = 128 << 20;
-/// What browsers offer on nearly all desktops.
+/// The largest binding that browsers offer on nearly all desktops.
 const USUAL_BINDING_BYTES: u64 = (2 << 30) - 4;
 
 /// How the model would be loaded, and on which device.
@@ -36,7 +36,7 @@ pub struct InspectionOptions {
     pub max_binding_bytes: Option<u64>,
 }
 
-/// What a model is and whether it runs.
+/// The description of a model, and whether it runs.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(rename = "ModelInspection"))]
@@ -82,7 +82,7 @@ pub struct ContainerReport {
 pub struct Refusal {
     /// `unsupported_model`, `invalid_model_file` or `out_of_memory`.
     pub code: &'static str,
-    /// For humans.
+    /// A message for humans.
     pub message: String,
 }
 

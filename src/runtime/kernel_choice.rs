@@ -1,13 +1,13 @@
-//! What a load found out about the kernels on a device, as a text that a later load gets: the form that was chosen, and
-//! that it computes correctly. A text of other conditions is ignored. Where texts are kept is the caller's concern.
+//! The results of a load about the kernels on a device, as a string that a later load gets: the form that was chosen, and
+//! that it computes correctly. A string of other conditions is ignored. Where strings are kept is the caller's concern.
 //!
-//! A self-test is kept for the next visit. A load yields a text: the form of the kernels, what the validation of the
+//! A self-test is kept for the next visit. A load yields a string: the form of the kernels, what the validation of the
 //! sampling kernels found, and the conditions under which that is true: the build, the device with its limits, and what
 //! the model needs. The worker keeps it beside the model's first file (`model_source/store/kernel_note.ts`) with a hash, the
 //! browser's full version and the time, because drivers change unseen: after 30 days the kernels are tested again. A
 //! load under the same conditions skips validation and measurement, and records the steps of a single token only. The
 //! kernels of prompts compile once the model is ready; a prompt that comes earlier waits for its own. A load that loses
-//! the device drops the text. An engine that takes over from a lost one validates again.
+//! the device drops the string. An engine that takes over from a lost one validates again.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -20,7 +20,7 @@ use crate::{
     tuner::Needs,
 };
 
-/// What is known of the kernels before a load: a text of [`super::RunningModel::kernels`].
+/// The kernels that are known before a load: a string of [`super::RunningModel::kernels`].
 #[derive(Debug, Clone, Copy)]
 pub enum KnownKernels<'t> {
     /// Nothing: they are validated and measured.
@@ -32,7 +32,7 @@ pub enum KnownKernels<'t> {
     Kept(&'t str),
 }
 
-/// What a load found out.
+/// The results of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct KernelChoice {
     conditions: String,
@@ -66,9 +66,9 @@ impl KernelChoice {
         }
     }
 
-    /// The choice as an opaque text.
+    /// The choice as an opaque string.
     pub(super) fn text(&self) -> String {
-        // Texts, numbers and booleans always have a JSON form.
+        // Strings, numbers and booleans always have a JSON form.
         serde_json::to_string(self).unwrap_or_default()
     }
 

@@ -26,7 +26,7 @@ use crate::{
     weights::{ByteSource, Gguf, ModelFiles},
 };
 
-/// What to load.
+/// The files, the device and the options of a load.
 pub struct LoadRequest<'f, F, A> {
     /// The model's files.
     pub files: &'f F,
@@ -50,7 +50,7 @@ pub struct Loaded {
     pub images: Option<ImageReader>,
     /// The sampling parameters that its files recommend.
     pub sampling_defaults: SamplingDefaults,
-    /// What was loaded.
+    /// The report of the load.
     pub report: LoadReport,
     pub(super) fingerprint_parts: FingerprintParts,
     pub(super) kernels: KernelChoice,
@@ -60,7 +60,7 @@ pub struct Loaded {
 /// requests no device. `progress` is called with the tensor bytes read so far and in total.
 ///
 /// # Errors
-/// As [`open()`] and [`start()`]; errors of `device`; as
+/// Same as [`open()`] and [`start()`]; errors of `device`; as
 /// [`Adapters::set_on`](super::Adapters::set_on).
 pub async fn load<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     request: LoadRequest<'_, F, A>,
@@ -70,10 +70,10 @@ pub async fn load<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     reload(request, KnownKernels::None, device, progress).await
 }
 
-/// As [`load`], with what an earlier load found out about the kernels.
+/// Same as [`load`], with what an earlier load found out about the kernels.
 ///
 /// # Errors
-/// As [`load`].
+/// Same as [`load`].
 pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     request: LoadRequest<'_, F, A>,
     known: KnownKernels<'_>,
@@ -141,7 +141,7 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     })
 }
 
-/// What is started first: the text model, beside which a tower may stand.
+/// The text model, which is started first, and the tower beside it, if there is one.
 struct Text<'f, S> {
     checkpoint: &'f Checkpoint<S>,
     projector: Option<&'f Projector<S>>,

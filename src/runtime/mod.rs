@@ -1,4 +1,4 @@
-//! From options to a running engine: the one place that joins files, tokenizer, device, model, engine
+//! Makes a running engine of options: the one place that joins files, tokenizer, device, model, engine
 //! and endpoint. The page's worker, the native server, the command-line tools and the tests use the
 //! same stages, with byte sources and devices of their own.
 //!

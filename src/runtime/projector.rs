@@ -13,7 +13,7 @@ use crate::{
 /// A vision tower whose headers were read.
 pub(super) struct Projector<S>(pub Checkpoint<S>);
 
-/// What makes rows of images, for `engine.info()`.
+/// The projector, which makes rows of images, for `engine.info()`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
@@ -24,7 +24,7 @@ pub struct ProjectorReport {
     pub layers: usize,
     /// Size of the file.
     pub file_bytes: u64,
-    /// What stands for an image in a prompt.
+    /// The placeholder of an image in a prompt.
     pub placeholder: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What was loaded and how long that took, for `engine.info()`.
+//! The report of a load and its times, for `engine.info()`.
 
 use serde::Serialize;
 
@@ -59,7 +59,7 @@ pub struct LoadReport {
     pub vocab_size: usize,
     /// Dispatches of one greedy decode step.
     pub decode_dispatches: usize,
-    /// What makes rows of images; `None`: the model takes text only.
+    /// The projector, which makes rows of images; `None`: the model takes text only.
     pub projector: Option<ProjectorReport>,
     /// How tools get into prompts; `None`: the model has no chat template.
     pub tools: Option<ToolPrompts>,
@@ -75,7 +75,7 @@ pub struct LoadReport {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct LoadTimes {
-    /// In a page: from the worker's start until its script and the wasm module ran and the source
+    /// The time in a page from the worker's start until its script and the wasm module ran and the source
     /// was open.
     pub worker: f64,
     /// Reading the headers, and the tokenizer's tables.

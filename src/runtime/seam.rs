@@ -5,9 +5,9 @@
 mod plain {
     use crate::{api::Handler, model::Transformer};
 
-    /// What the engine runs.
+    /// The model that the engine runs.
     pub type ServedModel = Transformer;
-    /// What answers requests.
+    /// The handler that answers requests.
     pub type ServedHandler = Handler;
 
     /// `model` as `handler` serves it.
@@ -28,9 +28,9 @@ mod hooked {
         test_hooks::{HookedHandler, HookedModel},
     };
 
-    /// What the engine runs.
+    /// The model that the engine runs.
     pub type ServedModel = HookedModel<Transformer>;
-    /// What answers requests.
+    /// The handler that answers requests.
     pub type ServedHandler = HookedHandler;
 
     /// `model` as `handler` serves it.

@@ -118,12 +118,12 @@ pub fn serve(mut loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Ser
 }
 
 impl RunningModel {
-    /// What was loaded, with the adapters that are in use now.
+    /// The report of the load, with the adapters that are in use now.
     pub fn report(&self) -> Ref<'_, LoadReport> {
         self.report.borrow()
     }
 
-    /// What was found out about its kernels, for [`super::reload`]. Opaque.
+    /// The results about its kernels as an opaque string, for [`super::reload`].
     pub fn kernels(&self) -> String {
         self.kernels.text()
     }
@@ -139,7 +139,7 @@ impl RunningModel {
     /// Makes the model use these adapters and no others, once in-flight requests have finished.
     ///
     /// # Errors
-    /// As [`Adapters::set_on`] and [`ModelAccess::change`]; the old adapters stay in use.
+    /// Same as [`Adapters::set_on`] and [`ModelAccess::change`]; the old adapters stay in use.
     /// [`Error::UnsupportedModel`] for a model that makes embeddings: its adapters are those it was loaded with.
     pub fn set_lora<S: ByteSource + 'static>(
         &self,

@@ -1,7 +1,7 @@
 //! Starts a model on a device. Kernels are compiled and validated while the weights are read.
 //!
 //! Start-up work runs in parallel. wgpu creates pipelines one at a time, at first launch. On the web, the kernels'
-//! texts go to `createComputePipelineAsync` all at once instead (`www/src/worker/compile_ahead.ts`). A browser test
+//! sources go to `createComputePipelineAsync` all at once instead (`www/src/worker/compile_ahead.ts`). A browser test
 //! counts pipelines that are created later.
 
 use futures_util::future::try_join;
@@ -18,7 +18,7 @@ use crate::{
     weights::{ByteSource, Gguf},
 };
 
-/// Which form of the kernels a model runs.
+/// The form of the kernels that a model runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Tuning {
     /// The best that computes correctly on the device.

@@ -142,7 +142,7 @@ impl Sampler {
     /// Stages 1 to 5: changes the logits in place and returns the largest of them. Samples nothing.
     ///
     /// # Errors
-    /// As [`Self::sample`].
+    /// Same as [`Self::sample`].
     pub fn adjusted(&mut self, logits: &mut [f32], mask: Option<&TokenMask>) -> Result<f32> {
         let z_max = check::finite_max(logits, self.position)?;
         if !self.params.adjusts() && mask.is_none() {
@@ -157,12 +157,12 @@ impl Sampler {
         check::finite_max(logits, position).map_err(|_| Error::GrammarDeadEnd { position })
     }
 
-    /// What [`Self::sample`] draws from: ids and their renormalized probabilities in draw order.
+    /// The candidates that [`Self::sample`] draws from: ids and their renormalized probabilities in draw order.
     /// Greedy sampling has one survivor. Changes the logits as [`Self::adjusted`] does; samples
     /// nothing.
     ///
     /// # Errors
-    /// As [`Self::sample`].
+    /// Same as [`Self::sample`].
     pub fn survivors(
         &mut self,
         logits: &mut [f32],

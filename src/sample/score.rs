@@ -20,7 +20,7 @@ pub struct TokenScore {
     pub top: Vec<(u32, f32)>,
 }
 
-/// Which distribution log-probabilities describe (specification 7.5).
+/// The distribution that log-probabilities describe (specification 7.5).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LogprobsMode {
     /// Stage 0: the model's own.
@@ -30,7 +30,7 @@ pub enum LogprobsMode {
     Processed,
 }
 
-/// What to report of every sampled token.
+/// The scores to report for every sampled token.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScoreRequest {
     /// Number of best tokens.

@@ -8,7 +8,7 @@ use super::running_sum::BLOCK;
 pub(super) struct Weigher {
     /// Largest logit of the row.
     pub(super) z_max: f32,
-    /// At least [`super::SamplingParams::GREEDY_BELOW`].
+    /// The temperature, at least [`super::SamplingParams::GREEDY_BELOW`].
     pub(super) temperature: f32,
 }
 

@@ -1,10 +1,10 @@
-//! SentencePiece's `precompiled_charsmap`: texts and their replacements, in a double array.
+//! SentencePiece's `precompiled_charsmap`: strings and their replacements, in a double array.
 
 use std::ops::Range;
 
 use crate::{Error, Result};
 
-/// A compiled map from texts to texts.
+/// A compiled map from strings to strings.
 ///
 /// Format: `src/normalizer.cc` and the Darts-clone double array of google/sentencepiece. A
 /// little-endian u32 with the size of the trie in bytes, the units of the trie, and the replacements,
@@ -33,7 +33,7 @@ impl Charsmap {
             .split_at_checked(size)
             .ok_or_else(|| invalid("shorter than its trie"))?;
         let replacements =
-            std::str::from_utf8(replacements).map_err(|_| invalid("its texts are not UTF-8"))?;
+            std::str::from_utf8(replacements).map_err(|_| invalid("its strings are not UTF-8"))?;
         Ok(Charsmap {
             units: trie
                 .chunks_exact(4)
@@ -96,7 +96,7 @@ impl Charsmap {
 mod tests {
     use super::*;
 
-    /// A trie of the texts "a" and "ab", built by hand. A node's children are at its offset xor their
+    /// A trie of the strings "a" and "ab", built by hand. A node's children are at its offset xor their
     /// byte; its value, if it is a leaf, is at its offset.
     fn map() -> Vec<u8> {
         let mut units = vec![0u32; 1024];

@@ -80,7 +80,7 @@ pub enum Algorithm {
 /// See [`Algorithm::Merges`].
 #[derive(Debug, Clone, Default)]
 pub struct Merges {
-    /// In the order in which they are applied.
+    /// The pairs that are merged, in the order in which they are applied.
     pub pairs: Vec<(String, String)>,
     /// A piece that is itself a token is used whole, regardless of the merges.
     pub ignore_merges: bool,

@@ -45,7 +45,7 @@ pub enum NormalForm {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Normalized<'t> {
     pub text: Cow<'t, str>,
-    /// For each byte of `text` and for its end, the byte of the original it comes from, in ascending
+    /// The byte of the original that each byte of `text`, and its end, comes from, in ascending
     /// order; `None` if the text is the original.
     origins: Option<Vec<u32>>,
 }
@@ -65,7 +65,7 @@ impl Normalizer {
 }
 
 impl<'t> Normalized<'t> {
-    /// The same, with a text of its own.
+    /// The same, with a string of its own.
     pub fn into_owned(self) -> Normalized<'static> {
         Normalized {
             text: Cow::Owned(self.text.into_owned()),

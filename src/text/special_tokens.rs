@@ -5,14 +5,14 @@
 pub struct SpecialTokens {
     /// Sorted by `text`, unique, none empty.
     tokens: Vec<SpecialToken>,
-    /// Which bytes some text starts with.
+    /// For each byte, whether some token's text starts with it.
     starts: Vec<bool>,
 }
 
 /// One token whose literal text is recognized.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecialToken {
-    /// As written in a prompt.
+    /// The text of the token as a prompt writes it.
     pub text: Box<str>,
     /// Its id.
     pub id: u32,

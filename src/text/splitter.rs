@@ -6,7 +6,7 @@ use tokenizers::utils::SysRegex;
 
 use crate::{Error, Result};
 
-/// What happens to a match.
+/// The treatment of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behavior {
     /// It is a piece.
@@ -46,7 +46,7 @@ enum Finder {
         runs: SysRegex,
         /// The pattern matches the empty text before each three, not the digits.
         before: bool,
-        /// What must not follow a run, if anything.
+        /// A pattern that must not follow a run, if there is one.
         not_followed_by: Option<SysRegex>,
     },
 }

@@ -1,15 +1,15 @@
-//! What a token can be: its kind, how its text is spelled, and its role.
+//! The properties of a token: its kind, how its text is spelled, and its role.
 
 /// How the texts of ordinary tokens are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenSpelling {
-    /// In GPT-2's stand-ins for bytes.
+    /// GPT-2's stand-ins for bytes.
     ByteLevel,
-    /// As UTF-8 with U+2581 (▁) for a space.
+    /// UTF-8 with U+2581 (▁) for a space.
     SentencePiece,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
     /// Ordinary text.

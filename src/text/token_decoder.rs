@@ -56,7 +56,7 @@ impl TokenDecoder {
         }
     }
 
-    /// What the token adds to the text if it comes next.
+    /// The bytes that the token adds to the text if it comes next.
     fn visible_bytes<'v>(&self, vocabulary: &'v Vocabulary, id: u32) -> &'v [u8] {
         if self.skip_special && vocabulary.is_special(id) {
             return &[];

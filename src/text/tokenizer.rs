@@ -96,7 +96,7 @@ impl Tokenizer {
     /// Builds the tokenizer of a model: from its metadata for a GGUF file, else from its folder.
     ///
     /// # Errors
-    /// As [`Self::from_gguf`] and [`Self::from_hugging_face`], and errors of reading the files.
+    /// Same as [`Self::from_gguf`] and [`Self::from_hugging_face`], and errors of reading the files.
     pub async fn of<F: ModelFiles>(files: &F, metadata: &Metadata) -> Result<Tokenizer> {
         if files.gguf_name().is_some() {
             return Tokenizer::from_gguf(metadata);

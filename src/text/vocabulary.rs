@@ -101,7 +101,7 @@ impl Vocabulary {
         self.kinds.len()
     }
 
-    /// What the token is; ids outside the vocabulary are unused.
+    /// The kind of the token; ids outside the vocabulary are unused.
     pub fn kind(&self, id: u32) -> TokenKind {
         let kind = usize::try_from(id).ok().and_then(|id| self.kinds.get(id));
         kind.copied().unwrap_or(TokenKind::Unused)

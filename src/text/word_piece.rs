@@ -108,7 +108,7 @@ pub fn normalizer(
 /// Adds BERT's division into words to a splitter.
 ///
 /// # Errors
-/// As [`normalizer`].
+/// Same as [`normalizer`].
 pub fn split_words(splitter: &mut Splitter) -> Result<()> {
     splitter.cut(r"\s", Behavior::Removed, false)?;
     splitter.cut(r"[\p{P}!-/:-@\[-`{-~]", Behavior::Isolated, false)
@@ -117,7 +117,7 @@ pub fn split_words(splitter: &mut Splitter) -> Result<()> {
 /// Adds the division at ideographs.
 ///
 /// # Errors
-/// As [`normalizer`].
+/// Same as [`normalizer`].
 pub fn split_ideographs(splitter: &mut Splitter) -> Result<()> {
     splitter.cut(IDEOGRAPHS, Behavior::Isolated, false)
 }

@@ -1,4 +1,4 @@
-//! What a workgroup barrier costs on a device.
+//! Measures the cost of a workgroup barrier on a device.
 
 use crate::{
     Error, Result,

@@ -26,11 +26,11 @@ pub async fn best_variant(device: &ComputeDevice, needs: Needs<'_>) -> Result<Va
     best_variant_with(device, needs, None, |_| Vec::new()).await
 }
 
-/// As [`best_variant`], or `preferred` if it computes correctly; also compiles the kernels that the model will launch
+/// Same as [`best_variant`], or `preferred` if it computes correctly; also compiles the kernels that the model will launch
 /// with a variant, given by `own`, while the variant's kernels are validated.
 ///
 /// # Errors
-/// As [`best_variant`].
+/// Same as [`best_variant`].
 pub async fn best_variant_with(
     device: &ComputeDevice,
     needs: Needs<'_>,
@@ -57,7 +57,7 @@ pub async fn best_variant_with(
     }
     let quickest = quickest(device, variant, needs.types).await?;
     if quickest != variant {
-        device.compile_ahead(texts(&own(quickest))).await;
+        device.compile_ahead(sources(&own(quickest))).await;
     }
     Ok(quickest)
 }
@@ -111,8 +111,8 @@ async fn choose_with(
     let mut faults = Vec::new();
     for &variant in candidates {
         // The validation's kernels come first: it runs while the others are compiled.
-        let tested = device.compile_ahead(texts(&kernels(device.tensors(), variant, needs)));
-        let own_compiled = device.compile_ahead(texts(&own(variant)));
+        let tested = device.compile_ahead(sources(&kernels(device.tensors(), variant, needs)));
+        let own_compiled = device.compile_ahead(sources(&own(variant)));
         let validated = async {
             tested.await;
             validate(device, variant, needs).await
@@ -129,6 +129,6 @@ async fn choose_with(
     )))
 }
 
-fn texts(kernels: &[Kernel]) -> Vec<String> {
+fn sources(kernels: &[Kernel]) -> Vec<String> {
     kernels.iter().map(Kernel::wgsl).collect()
 }

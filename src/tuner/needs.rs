@@ -1,10 +1,10 @@
-//! What a model requires of its kernels.
+//! The requirements of a model for its kernels.
 
 use serde::Deserialize;
 
 use crate::{ops::kv_memory::KvFormat, tensor_types::TensorType};
 
-/// What the kernels of a model have to support.
+/// The features that the kernels of a model have to support.
 #[derive(Debug, Clone, Copy)]
 pub struct Needs<'a> {
     /// Tensor types of its matrices; at least one, the most frequent first.

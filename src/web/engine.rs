@@ -41,9 +41,9 @@ pub struct InpageEngine {
     page_has_webgpu: bool,
     cpu: CpuOptions,
     webgpu: Option<Rc<PageWebGpu>>,
-    /// Of an engine that this one takes over from.
+    /// The kernels of a lost engine that this one takes over from.
     kernels: Option<String>,
-    /// Of an earlier visit.
+    /// The kernels that an earlier visit validated.
     kept_kernels: Option<String>,
     handler: Rc<ServedHandler>,
     running: RefCell<Option<RunningModel>>,
@@ -171,7 +171,7 @@ impl InpageEngine {
         }
     }
 
-    /// What was found out about the kernels, as an opaque text for an engine that takes over and for the next visit;
+    /// The results about the kernels, as an opaque string for an engine that takes over and for the next visit;
     /// `undefined` until the model is loaded.
     pub fn kernels(&self) -> Option<String> {
         self.running.borrow().as_ref().map(RunningModel::kernels)

@@ -23,7 +23,7 @@ extern "C" {
         options: &ImageBitmapOptions,
     ) -> Result<JsValue, JsValue>;
 
-    /// What `EngineOptions.decodeImage` resolves with.
+    /// The result of `EngineOptions.decodeImage`.
     type DecodedFile;
 
     #[wasm_bindgen(method, getter)]

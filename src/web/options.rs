@@ -110,7 +110,7 @@ impl EngineOptions {
         }
     }
 
-    /// What JavaScript adds to wgpu; `None` if the worker passed nothing.
+    /// The functions that JavaScript adds to wgpu; `None` if the worker passed nothing.
     pub(super) fn page_webgpu(&self) -> Option<Rc<PageWebGpu>> {
         self.webgpu().map(Rc::new)
     }

@@ -1,4 +1,4 @@
-//! What runs once when the module starts, and the panic hook.
+//! The function that runs once when the module starts, and the panic hook.
 
 use std::cell::RefCell;
 

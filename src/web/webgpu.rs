@@ -31,7 +31,7 @@ extern "C" {
     fn packed_dot(this: &PageDevice) -> bool;
 
     #[wasm_bindgen(method, catch, js_name = compileAhead)]
-    fn compile_ahead(this: &PageDevice, texts: &Array) -> Result<Promise, JsValue>;
+    fn compile_ahead(this: &PageDevice, sources: &Array) -> Result<Promise, JsValue>;
 }
 
 /// How to request the device.
@@ -40,9 +40,9 @@ pub(super) fn gpu_options(page: Option<Rc<PageWebGpu>>) -> GpuOptions {
         let described = page.clone();
         BrowserWebGpu {
             describe: Rc::new(move || described.device().map(described_by).unwrap_or_default()),
-            compile_ahead: Rc::new(move |texts| {
-                let texts = Array::from_iter(texts.iter().map(JsValue::from));
-                let started = page.device().map(|device| device.compile_ahead(&texts));
+            compile_ahead: Rc::new(move |sources| {
+                let sources = Array::from_iter(sources.iter().map(JsValue::from));
+                let started = page.device().map(|device| device.compile_ahead(&sources));
                 Box::pin(async move {
                     if let Some(Ok(compiling)) = started {
                         // A refused kernel is requested again, and fails then.

@@ -44,7 +44,7 @@ impl Packing {
     }
 }
 
-/// What the configuration of a checkpoint says about all its packed matrices.
+/// The settings of all packed matrices in the configuration of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scheme {
     /// Order of levels.

@@ -1,4 +1,4 @@
-//! What the header of a model file says about one tensor, and the checks of shapes and ranges that all containers
+//! The description of one tensor in the header of a model file, and the checks of shapes and ranges that all containers
 //! share.
 
 use super::{quoted::quoted, source::ByteSource};

@@ -11,7 +11,7 @@ const MIB = 1 << 20;
 const SIZE = 21 * MIB + 12345;
 const FIRST = modelBytes(SIZE, 1);
 const SECOND = modelBytes(SIZE, 2);
-/** For tests of which files are read, not of how they are read. */
+/** A small model, for tests of which files are read, not of how they are read. */
 const SMALL = modelBytes(MIB, 3);
 const digestOf = (bytes) =>
   [...createHash("sha256").update(bytes).digest()].map((b) => b.toString(16)).join(",");

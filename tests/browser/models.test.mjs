@@ -638,12 +638,12 @@ describe("options", () => {
     [
       "aliases that are no array",
       '{ models: { x: { model: "x.gguf", aliases: "y" } } }',
-      /^models\["x"\]\.aliases must be an array of texts$/,
+      /^models\["x"\]\.aliases must be an array of strings$/,
     ],
     [
-      "capabilities that are no texts",
+      "capabilities that are no strings",
       '{ models: { x: { model: "x.gguf", capabilities: [1] } } }',
-      /^models\["x"\]\.capabilities must be an array of texts$/,
+      /^models\["x"\]\.capabilities must be an array of strings$/,
     ],
     ["no place", "{ models: { x: { model: 5 } } }", /^models\["x"\] needs a model/],
     ["null", "{ models: { x: null } }", /^models\["x"\] needs a model/],

@@ -7,7 +7,7 @@ const CITIES = ["Rome", "Oslo"];
 const PROMPT = "Tell me of a fox.";
 const greedy = { prompt: PROMPT, temperature: 0, maxOutputTokens: 12 };
 const long = { ...greedy, maxOutputTokens: 200 };
-/** By the provider's name. A small model does not stop calling by itself. */
+/** Options by the provider's name. A small model does not stop calling by itself. */
 const ONE_CALL = { openai: { parallelToolCalls: false }, inpage: { parallel_tool_calls: false } };
 
 /** Tests of one provider. `load()` resolves to `{ sdk, z, model }`: the package `ai`, zod, and the provider's model. */

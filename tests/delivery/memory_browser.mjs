@@ -154,7 +154,7 @@ export class MemoryBrowser {
     file.changes += 1;
   }
 
-  /** As `Clear-Site-Data` does. Files that are open take and give no bytes any more, as in Chromium. */
+  /** Same as `Clear-Site-Data` does. Files that are open take and give no bytes any more, as in Chromium. */
   clearStorage() {
     const clear = (folder) => {
       for (const entry of folder.entries.values()) {

@@ -4,7 +4,7 @@ const failure = (name, message = name) => new DOMException(message, name);
 
 /** What `caches` is; the caches of all tabs of a browser are in one instance. */
 export class MemoryCaches {
-  /** By name; each has responses by URL. */
+  /** The caches by name; each has responses by URL. */
   caches = new Map();
 
   /** @param current gives the tab whose code is running */

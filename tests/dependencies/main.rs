@@ -84,7 +84,7 @@ const MODEL_ROWS: &[&[&str]] = &[
     &["architectures"],
     &["config"],
 ];
-/// As [`MODEL_ROWS`], of the crate in `src/cpu`.
+/// Same as [`MODEL_ROWS`], for the crate in `src/cpu`.
 const CPU_ROWS: &[&[&str]] = &[
     &["module"],
     &["product"],

@@ -73,11 +73,11 @@ fn metadata(around: [&str; 3], template: Option<&str>) -> Metadata {
     tokens.extend((0..=255_u8).map(|byte| (format!("<0x{byte:02X}>"), BYTE)));
     tokens.extend(PIECES.map(|piece| (piece.to_owned(), NORMAL)));
     tokens.extend(around.map(|text| (text.to_owned(), CONTROL)));
-    let (texts, types): (Vec<String>, Vec<i32>) = tokens.into_iter().unzip();
+    let (strings, types): (Vec<String>, Vec<i32>) = tokens.into_iter().unzip();
     let mut metadata = Metadata::new();
     metadata.insert("tokenizer.ggml.model", "llama");
-    metadata.insert("tokenizer.ggml.scores", vec![-1.0_f32; texts.len()]);
-    metadata.insert("tokenizer.ggml.tokens", texts);
+    metadata.insert("tokenizer.ggml.scores", vec![-1.0_f32; strings.len()]);
+    metadata.insert("tokenizer.ggml.tokens", strings);
     metadata.insert("tokenizer.ggml.token_type", types);
     metadata.insert("tokenizer.ggml.bos_token_id", BOS);
     metadata.insert("tokenizer.ggml.eos_token_id", EOS);
@@ -135,7 +135,7 @@ pub struct Plan {
     pub poison: Cell<Option<u32>>,
 }
 
-/// What the model generates.
+/// The tokens that the model generates.
 #[derive(Default)]
 enum Voice {
     /// Pseudo-random ASCII letters.

@@ -17,7 +17,7 @@ fn sum_by_burn(x: &Tensor<1>) -> Result<Vec<f32>, String> {
 
 #[test]
 fn kernels_of_burn_are_refused_by_name() {
-    // Of its own, because errors may concern later work, too.
+    // A device of its own, because errors may concern later work, too.
     let gpu = new_gpu();
     let x = tensor(&[1.0, -2.0, 3.5], [3], gpu.device());
     assert_eq!(values(x.clone()), [1.0, -2.0, 3.5]);

@@ -76,7 +76,7 @@ fn attended(
     attended_at(&places, shape, lengths, rows, format, device, variant)
 }
 
-/// As [`attended`], of sequences that follow each other on the same pages.
+/// Same as [`attended`], for sequences that follow each other on the same pages.
 fn attended_on_shared_pages(
     shape: AttentionShape,
     lengths: &[usize],
@@ -98,7 +98,7 @@ fn attended_on_shared_pages(
     attended_at(&places, shape, lengths, rows, format, device, variant)
 }
 
-/// As [`attended`]. `places` are the position at which each sequence begins, and its pages.
+/// Same as [`attended`]. `places` are the position at which each sequence begins, and its pages.
 fn attended_at(
     places: &[(usize, Vec<u32>)],
     shape: AttentionShape,

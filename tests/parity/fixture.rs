@@ -113,14 +113,14 @@ pub fn computes() -> Vec<(&'static str, Compute)> {
     ]
 }
 
-/// As [`computes`], and the CPU, whose arithmetic is not that of the reference.
+/// Same as [`computes`], and the CPU, whose arithmetic is not that of the reference.
 pub fn all_computes() -> Vec<(&'static str, Compute)> {
     let mut computes = computes();
     computes.push(("CPU", Compute::cpu()));
     computes
 }
 
-/// As [`all_computes`], and the GPU with each way to tile and to attend: which is the best is measured.
+/// Same as [`all_computes`], and the GPU with each way to tile and to attend: which is the best is measured.
 pub fn computes_of_every_tiling() -> Vec<(String, Compute)> {
     let device = gpu();
     let mut variants = candidates(&device, true);
@@ -175,7 +175,11 @@ pub fn model_with(compute: &Compute, path: &Path, kv_format: KvFormat) -> Transf
 
 pub fn sequence(model: &Transformer) -> SequenceMemory {
     // Pages are out of order, so that the block table matters.
-    SequenceMemory::new((0..model.limits().page_count as u32).rev().collect())
+    let memory = SequenceMemory::new((0..model.limits().page_count as u32).rev().collect());
+    SequenceMemory {
+        state: (model.limits().state_slots > 0).then_some(1),
+        ..memory
+    }
 }
 
 /// Steps of a model in a form that is convenient for tests.

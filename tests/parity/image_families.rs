@@ -54,7 +54,7 @@ fn folder(name: &str) -> Folder {
     Folder::of(&ImageFiles::of(name))
 }
 
-/// What a reference says, with pixels as the tower takes them.
+/// A reference, with pixels as the tower takes them.
 struct Reference {
     /// Pixels of each part, how many rows they become, and those rows.
     parts: Vec<(Image, usize, Vec<f32>)>,

@@ -100,7 +100,7 @@ fn elements(
     match form {
         "as it is" => joined,
         "plus one" => joined.into_iter().map(|value| value - 1.0).collect(),
-        // Of a head, rows 2k and 2k + 1 of the file are k and half + k of the checkpoint.
+        // Rows 2k and 2k + 1 of a head in the file are k and half + k of the checkpoint.
         "interleaved" => {
             let head_rows = joined.len() / cols / heads;
             let row = |row: usize| {

@@ -5,7 +5,7 @@
 const MAX_AHEAD = 8;
 
 export class ConnectionTurns {
-  /** Of each connection: the requests that are not answered, and the end of the last one. */
+  /** The requests of each connection that are not answered, and the end of its last one. */
   #lines = new WeakMap();
 
   /** Calls `answer` when the answers before are written. A connection whose answer fails is closed. */

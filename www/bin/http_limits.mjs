@@ -1,16 +1,16 @@
-//! What clients may cost `inpage serve`: connections, bytes and time. The options of the command that set it are in `serve.mjs`,
+//! The limits of clients of `inpage serve`: connections, bytes and time. The options of the command that set it are in `serve.mjs`,
 //! what a request may contain is the endpoint's.
 
-/** What the endpoint accepts if no switch says otherwise. */
+/** The largest body that the endpoint accepts if no switch says otherwise. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 
 /** The limits if no option says otherwise. */
 export const DEFAULT_LIMITS = {
   /** Open connections. Further ones are closed. */
   maxConnections: 512,
-  /** From the connection, or the first byte of a later request, to the end of the headers. */
+  /** The time from the connection, or from the first byte of a later request, to the end of the headers. */
   headerTimeoutMs: 15_000,
-  /** From the same moment to the end of the body. */
+  /** The time from the same moment to the end of the body. */
   bodyTimeoutMs: 60_000,
   /** How long bytes of an answer may wait until the connection has taken them, at most 64 KiB at a time. */
   writeTimeoutMs: 30_000,

@@ -9,7 +9,7 @@ import { byId } from "./dom.js";
 const MAX_IMAGES = 8;
 
 /**
- * What an image costs the model.
+ * The cost of an image: its tokens, and the time that the model needs for it.
  *
  * @typedef {{ tokens: number, readMs: number }} Cost
  */
@@ -57,7 +57,7 @@ export class ImageTray {
     });
   }
 
-  /** In their order. */
+  /** The files of the images, in their order. */
   get files() {
     return this.#images.map(({ file }) => file);
   }

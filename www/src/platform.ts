@@ -11,7 +11,7 @@ export type CpuThread = Pick<Worker, "onmessage" | "onerror" | "postMessage">;
 
 /** A file or a folder that this program can read, or could if it existed. */
 export interface PlaceOnDisk {
-  /** That of a folder ends with a slash. */
+  /** The URL of the place; the URL of a folder ends with a slash. */
   url: URL;
   isFolder: boolean;
 }
@@ -25,9 +25,9 @@ export interface DecodedImage {
 }
 
 export interface Platform {
-  /** What `engine.info()` calls the storage of the cache. */
+  /** The name of the storage of the cache in `engine.info()`. */
   readonly cacheKind: "opfs" | "disk";
-  /** Between all threads and programs that use the cache; undefined where there are none. */
+  /** Locks between all threads and programs that use the cache; undefined where there are none. */
   readonly locks: Pick<LockManager, "request"> | undefined;
   /** The folder of all cached files; created if it is missing. Undefined where there is no file system; rejects if it is refused. */
   cacheFolder(): Promise<FileSystemDirectoryHandle | undefined>;
@@ -35,7 +35,7 @@ export interface Platform {
   freeBytes(): Promise<number | undefined>;
   /** Opens the file at a `file:` URL; undefined if there is no such file. Pages cannot. */
   openFile?(url: string): Promise<ModelSource | undefined>;
-  /** What a path or a `file:` URL means; undefined for another URL. */
+  /** The place that a path or a `file:` URL means; undefined for another URL. */
   locate?(place: string): PlaceOnDisk | undefined;
   /** Starts the engine's thread. In a page it is a worker with a script of its own. */
   startThread?(): EngineThread;

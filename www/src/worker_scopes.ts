@@ -1,6 +1,6 @@
 //! The few types of worker scopes that are used here: TypeScript's DOM and worker libraries cannot be combined.
 
-/** Only in dedicated workers. */
+/** Synchronous access to a file, which only dedicated workers have. */
 export interface SyncAccessHandle {
   write(buffer: Uint8Array<ArrayBuffer>, options: { at: number }): number;
   read(buffer: Uint8Array<ArrayBuffer>, options: { at: number }): number;
@@ -16,7 +16,7 @@ export type SyncAccessFile = FileSystemFileHandle & {
 
 /** The members of the engine worker's global scope that are used. */
 export interface WorkerScope extends EventTarget {
-  /** Only in a browser. */
+  /** The URL of the worker; only in a browser. */
   readonly location?: { readonly href: string };
   postMessage(message: unknown, transfer?: Transferable[]): void;
 }

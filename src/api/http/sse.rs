@@ -21,7 +21,7 @@ pub(in crate::api) fn event(json: &[u8]) -> Vec<u8> {
     [b"data: ", json, b"\n\n"].concat()
 }
 
-/// As [`event`], with a name.
+/// Same as [`event`], with a name.
 pub(in crate::api) fn named_event(name: &str, json: &[u8]) -> Vec<u8> {
     [b"event: ", name.as_bytes(), b"\n", &event(json)[..]].concat()
 }

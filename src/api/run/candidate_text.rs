@@ -30,15 +30,15 @@ pub(in crate::api) struct Piece {
     pub entries: Vec<Entry>,
     /// The generated ones among them, if ids are requested.
     pub token_ids: Vec<u32>,
-    /// What the answer lists of the prompt; in the first piece, if requested.
+    /// The listing of the prompt; in the first piece, if requested.
     pub prompt: Option<PromptListing>,
     /// Tokens of the candidate generated so far, including those of earlier pieces.
     pub completion_tokens: usize,
-    /// Those of these tokens that are reasoning.
+    /// The number of these tokens that are reasoning.
     pub reasoning_tokens: usize,
     /// Digest of the ids of these tokens.
     pub digest: Digest,
-    /// What the text says, if it is read as a message.
+    /// The parts of a message in the text, if it is read as a message.
     pub parts: Vec<OutputPart>,
     /// For each part, how many of `entries` come before it. It does not depend on how the text is divided into pieces.
     pub part_places: Vec<usize>,
@@ -58,16 +58,16 @@ pub(in crate::api) struct Finish {
     pub has_calls: bool,
     /// Mean raw log-probability of its tokens; `None` if there are no tokens or no scores.
     pub mean_logprob: Option<f64>,
-    /// What the model was given and what it generated, if requested.
+    /// The prompt and the generated tokens, if requested.
     pub raw: Option<Box<RawOutput>>,
 }
 
-/// What the model was given and what it generated.
+/// The prompt of the model and the tokens that it generated.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::api) struct RawOutput {
     pub prompt: String,
     pub prompt_ids: Vec<u32>,
-    /// With the texts of special tokens.
+    /// The generated text, special tokens included.
     pub completion: String,
     pub completion_ids: Vec<u32>,
     /// The tokens of the completion, if log-probabilities are requested.
@@ -79,7 +79,7 @@ pub(in crate::api) struct RawOutput {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(untagged)]
 pub(in crate::api) enum StopReason {
-    /// A stop string.
+    /// A stop string or regular expression.
     Text(String),
     /// The special token whose text is a stop string.
     Id(u32),
@@ -115,7 +115,7 @@ impl Piece {
     }
 }
 
-/// What the candidates of a request have in common.
+/// The options that the candidates of a request have in common.
 #[derive(Debug)]
 pub(super) struct TextOptions {
     pub tokenizer: Rc<Tokenizer>,
@@ -131,7 +131,7 @@ pub(super) struct TextOptions {
     pub wants_ids: bool,
     /// Report what the model was given and what it generated.
     pub wants_raw: bool,
-    /// What to list of the prompt apart from an echo.
+    /// Lists the prompt apart from an echo.
     pub prompt_listing: Option<PromptLister>,
     /// Offsets count from the start of the prompt even if it is not echoed.
     pub offsets_count_prompt: bool,
@@ -171,7 +171,7 @@ pub(super) struct CandidateText {
     /// All tokens of the completion, if the raw output is requested.
     raw_ids: Vec<u32>,
     raw_entries: Vec<Entry>,
-    /// What an earlier run delivered, until it has been skipped.
+    /// The progress of an earlier run, until it has been skipped.
     earlier: Option<Delivered>,
     /// Divides the text into parts, if it is a message.
     message: Option<MessageText>,
@@ -196,6 +196,7 @@ impl CandidateText {
     ) -> CandidateText {
         let Length {
             stop,
+            stop_regex,
             include_stop,
             skip_special_tokens,
             ..
@@ -207,7 +208,7 @@ impl CandidateText {
         };
         CandidateText {
             detokenizer: Detokenizer::new(tokenizer, &prompt.ids, *skip_special_tokens),
-            matcher: StopMatcher::new(stop, *include_stop),
+            matcher: StopMatcher::new(stop, *include_stop).with_patterns(stop_regex),
             events: Box::pin(events),
             next: None,
             prompt_scores: None,
@@ -444,7 +445,15 @@ impl CandidateText {
             message.finish(&mut piece.parts);
         }
         let matched = self.matcher.matched();
-        let stop = |index: usize| StopReason::Text(self.options.length.stop[index].clone());
+        let Length {
+            stop, stop_regex, ..
+        } = &self.options.length;
+        let stop = |index: usize| {
+            StopReason::Text(match index.checked_sub(stop.len()) {
+                None => stop[index].clone(),
+                Some(index) => stop_regex[index].expression().to_owned(),
+            })
+        };
         let calls = self.options.calls.as_ref();
         piece.finish = Some(Finish {
             reason: match matched {

@@ -34,11 +34,11 @@ fn tokenizer() -> Rc<Tokenizer> {
     let mut tokens = named.map(|(text, kind)| (text.to_owned(), kind)).to_vec();
     tokens.extend((0..=255_u8).map(|byte| (format!("<0x{byte:02X}>"), 6)));
     tokens.extend(PIECES.map(|piece| (piece.to_owned(), 1)));
-    let (texts, kinds): (Vec<String>, Vec<i32>) = tokens.into_iter().unzip();
+    let (strings, kinds): (Vec<String>, Vec<i32>) = tokens.into_iter().unzip();
     let mut metadata = Metadata::new();
     metadata.insert("tokenizer.ggml.model", "llama");
-    metadata.insert("tokenizer.ggml.scores", vec![-1.0_f32; texts.len()]);
-    metadata.insert("tokenizer.ggml.tokens", texts);
+    metadata.insert("tokenizer.ggml.scores", vec![-1.0_f32; strings.len()]);
+    metadata.insert("tokenizer.ggml.tokens", strings);
     metadata.insert("tokenizer.ggml.token_type", kinds);
     Rc::new(Tokenizer::from_gguf(&metadata).unwrap())
 }
@@ -109,6 +109,7 @@ impl Case {
             max_tokens: None,
             fills_context: false,
             stop: self.stop.iter().map(|stop| (*stop).to_owned()).collect(),
+            stop_regex: Vec::new(),
             stop_token_ids: Vec::new(),
             min_tokens: 0,
             include_stop: self.include_stop,

@@ -1,4 +1,4 @@
-//! From a request's constraint to a compiled grammar, and from a completion to the tool call in it
+//! Compiles a request's constraint to a grammar, and reads the tool call in a completion
 //! (specification 9).
 
 use crate::api::error::fault;
@@ -38,7 +38,7 @@ pub(super) fn compile(
                     let turn = Turn {
                         tools,
                         is_forced,
-                        is_parallel: message.parallel_calls,
+                        is_parallel: message.allows_parallel_calls(model),
                         form: model.chat_form(),
                         prompt_tail: prompt_tail.to_owned(),
                     };

@@ -18,7 +18,7 @@ pub(super) struct Fit {
 pub(super) enum DefaultLength {
     /// The number of tokens that applies as if the request asked for it.
     Tokens(usize),
-    /// What the context leaves, but no more than this.
+    /// The length that the context leaves, but no more than this.
     Remaining { at_most: usize },
 }
 
@@ -127,6 +127,7 @@ mod tests {
             }),
             fills_context: false,
             stop: Vec::new(),
+            stop_regex: Vec::new(),
             stop_token_ids: Vec::new(),
             min_tokens: 0,
             include_stop: false,

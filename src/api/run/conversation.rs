@@ -1,4 +1,4 @@
-//! From a conversation to the token ids of a prompt: chooses the template, keeps special tokens in texts from being
+//! From a conversation to the token ids of a prompt: chooses the template, keeps special tokens in contents from being
 //! recognized, renders and tokenizes (specification 18.2 to 18.4).
 //!
 //! A chat completion is a completion with two more steps (`api/run/message_text.rs`). The conversation is rendered and
@@ -20,7 +20,7 @@ const MESSAGES: &str = "messages";
 
 /// A conversation as the template renders it.
 pub(super) struct RenderedPrompt {
-    /// With markers in the texts of special tokens that are text.
+    /// Marked: special tokens that messages spell out have markers within them.
     pub text: String,
     marker: Marker,
 }
@@ -122,7 +122,7 @@ impl RenderedPrompt {
         self.marker.remove(&self.text)
     }
 
-    /// The end of the text, which may begin the model's message. Marked texts stay marked: a message cannot begin the
+    /// The end of the text, which may begin the model's message. Marked strings stay marked: a message cannot begin the
     /// model's reasoning.
     pub(super) fn tail(&self) -> String {
         const TAIL_CHARS: usize = 1024;
@@ -141,7 +141,7 @@ fn at_least_one(mut ids: Vec<u32>, tokenizer: &Tokenizer) -> Result<Vec<u32>> {
     Ok(ids)
 }
 
-/// What depends on the words that the template knows.
+/// Applies the rules that depend on the words that the template knows.
 fn adapt(chat: &mut Conversation, template: &str) {
     if !template.contains("developer") {
         for message in &mut chat.messages {
@@ -163,7 +163,7 @@ fn adapt(chat: &mut Conversation, template: &str) {
     }
 }
 
-/// Gives contents the shape that the template prints: lists of parts if it prints no other texts, and texts if it prints
+/// Gives contents the shape that the template prints: lists of parts if it prints no strings, and strings if it prints
 /// no lists.
 fn shape_contents(messages: &mut [Value], template: &str, marker: Marker, placeholder: &str) {
     let has_lists = messages.iter().any(|message| message["content"].is_array());
@@ -214,40 +214,44 @@ fn into_text(message: &mut Value, placeholder: &str) {
         None => placeholder.to_owned(),
     };
     if let Some(parts) = message["content"].as_array() {
-        let texts: Vec<String> = parts.iter().map(text).collect();
-        message["content"] = texts.join("\n").into();
+        let strings: Vec<String> = parts.iter().map(text).collect();
+        message["content"] = strings.join("\n").into();
     }
 }
 
-/// A marker for special tokens within texts.
+/// A character that no string of the conversation contains, as the marker within special tokens.
 fn unused_character(chat: &Conversation, template: &str) -> Result<Marker> {
-    let mut texts = vec![template];
+    let mut strings = vec![template];
     chat.messages
         .iter()
-        .for_each(|json| collect(json, &mut texts));
-    chat.tools.iter().for_each(|json| collect(json, &mut texts));
+        .for_each(|json| collect(json, &mut strings));
+    chat.tools
+        .iter()
+        .for_each(|json| collect(json, &mut strings));
     for (name, json) in &chat.variables {
-        texts.push(name);
-        collect(json, &mut texts);
+        strings.push(name);
+        collect(json, &mut strings);
     }
-    Marker::absent_from(texts).ok_or_else(|| invalid("they use every private character of Unicode"))
+    Marker::absent_from(strings)
+        .ok_or_else(|| invalid("they use every private character of Unicode"))
 }
 
-fn collect<'j>(json: &'j Value, texts: &mut Vec<&'j str>) {
+/// Appends all strings of a JSON value, names of members included.
+fn collect<'j>(json: &'j Value, strings: &mut Vec<&'j str>) {
     match json {
-        Value::String(text) => texts.push(text),
-        Value::Array(elements) => elements.iter().for_each(|json| collect(json, texts)),
+        Value::String(string) => strings.push(string),
+        Value::Array(elements) => elements.iter().for_each(|json| collect(json, strings)),
         Value::Object(members) => {
             for (name, json) in members {
-                texts.push(name);
-                collect(json, texts);
+                strings.push(name);
+                collect(json, strings);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-/// Marks the texts of all roles. The assistant's texts were written by the model, but not as special tokens: those are
+/// Marks the strings of all roles. The assistant's were written by the model, but not as special tokens: those are
 /// not part of a message. Only the tags of reasoning are, which templates look for in the assistant's content.
 fn mark(chat: &mut Conversation, tokenizer: &Tokenizer, marker: Marker) {
     let all = |text: &str| tokenizer.mark(text, marker, |_| false);
@@ -272,7 +276,7 @@ fn mark(chat: &mut Conversation, tokenizer: &Tokenizer, marker: Marker) {
     }
 }
 
-/// Two markers, which marked texts do not contain, behind the content of the last message.
+/// Two markers, which marked strings do not contain, behind the content of the last message.
 fn end_mark(marker: Marker) -> String {
     String::from_iter([marker.char(); 2])
 }

@@ -11,7 +11,7 @@ use crate::api::models::ImageReader;
 use crate::engine::generation::{Content, Embeddings};
 use crate::images::{Cost, FileHeader, Image, ImageFormat, Part};
 
-/// What replaces a placeholder.
+/// The text and the embeddings that replace a placeholder.
 #[derive(Debug)]
 pub(super) struct Decoded {
     /// The text that replaces the placeholder. It has the token of a row once per element of `pixels`.
@@ -54,7 +54,7 @@ impl SizedImage {
         *cost
     }
 
-    /// Decodes and converts it when it is its turn, and says what that took.
+    /// Decodes and converts it when it is its turn, and returns the cost.
     pub(super) async fn decode(
         self,
         reader: &ImageReader,
@@ -81,7 +81,7 @@ impl SizedImage {
     }
 }
 
-/// What pixels become. The error says why they are not converted.
+/// The cost of converting pixels. The error says why they are not converted.
 fn cost(image: &Image, format: ImageFormat) -> Result<Cost, String> {
     let Image { width, height, rgb } = image;
     let cost = format.cost([*width, *height])?;

@@ -2,7 +2,7 @@
 //!
 //! An image becomes text and pixels before the prompt is tokenized: the endpoint fetches and decodes files through its
 //! host (a browser; in Node the package sharp, on the main thread, because libraries may be unloaded with a thread; BMP
-//! in Rust), `images` resamples them as the family's own preprocessor does, and the texts around them join the
+//! in Rust), `images` resamples them as the family's own preprocessor does, and the strings around them join the
 //! prompt, so that tokens may merge across their borders as they did in training. The special token of a row is then
 //! repeated and replaced by the rows. A vision tower (`model/image_rows.rs`) makes rows of pixels when a step first feeds
 //! them; they are kept under the hash of the file (`model/features.rs`). The engine knows pixels only by their key.
@@ -24,7 +24,7 @@ use crate::{Error, RequestFault, Result};
 use super::decoded_image::{Decoded, SizedImage};
 use super::remote_images::RemoteImages;
 
-/// What texts of prompts may have in place of a model's own placeholder.
+/// The placeholder that prompts may have in place of a model's own.
 const COMMON_PLACEHOLDER: &str = "<image>";
 
 /// The images of a request that were not placed yet.
@@ -33,18 +33,18 @@ pub(super) struct Supply {
     reader: Option<ImageReader>,
     field: &'static str,
     images: VecDeque<Rc<Decoded>>,
-    /// Of the prompts that follow.
+    /// The number of images of each prompt that follows, if the request has a list per prompt.
     per_prompt: Option<VecDeque<usize>>,
-    /// In the queue; taken before anything is decoded.
+    /// The place in the queue. It is taken before anything is decoded.
     reservation: Option<Reservation>,
 }
 
-/// What images of a request take together.
+/// Sums over the images of a request.
 struct Total {
     images: usize,
     rows: usize,
     bytes: u64,
-    /// Most rows.
+    /// The most rows that fit.
     context_tokens: usize,
 }
 
@@ -122,7 +122,7 @@ impl Supply {
         Ok(supply)
     }
 
-    /// Adds what the next image takes; fails if the context does not hold the rows.
+    /// Adds the cost of the next image; fails if the context does not hold the rows.
     fn add(&self, total: &mut Total, cost: Cost) -> Result<()> {
         total.images += 1;
         total.rows = total.rows.saturating_add(cost.rows);
@@ -220,7 +220,7 @@ impl PromptImages {
         self.decoded.is_empty()
     }
 
-    /// What stands for an image in the texts of this model.
+    /// The placeholder of an image in prompts of this model.
     pub(super) fn placeholder(&self) -> Option<&'static str> {
         self.reader.map(|reader| reader.format.placeholder())
     }

@@ -24,7 +24,7 @@ pub(in crate::api) struct Entry {
     /// Code points before it.
     pub text_offset: usize,
     pub id: u32,
-    /// As many of the best ids as were asked for, with their values.
+    /// The best ids with their values, as many as were asked for.
     pub best: Vec<(u32, f32)>,
 }
 

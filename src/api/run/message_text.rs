@@ -16,7 +16,7 @@ pub(super) struct MessageOptions {
     pub is_content: bool,
 }
 
-/// What a part of the text is.
+/// The kind of a part of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
     Reasoning,

@@ -52,7 +52,7 @@ use stop_ids::StopIds;
 
 pub(super) use candidate_text::{Finish, Piece, RawOutput, StopReason};
 pub(super) use logprobs::{Entry, TopEntry};
-pub(super) use prompt::{ids_of, text_of};
+pub(super) use prompt::{check_words, ids_of, text_of};
 pub(super) use prompt_listing::{PromptListing, RankedToken};
 
 /// An admitted request; dropping it cancels the generation.
@@ -64,11 +64,13 @@ pub(super) struct Run {
     pub dropped_tokens: usize,
     /// The parameters in use, of the first prompt.
     pub sampling: SamplingParams,
+    /// A message may hold several calls.
+    pub parallel_calls: bool,
     /// The seed of each prompt, as requested or drawn at random.
     pub seeds: Vec<i64>,
     /// Pieces of all candidates, which are numbered prompt by prompt.
     pieces: Pieces,
-    /// What was delivered of each candidate so far.
+    /// The delivered part of each candidate.
     delivered: Vec<Delivered>,
     /// The number of tokens of each prompt.
     prompt_tokens: Vec<usize>,
@@ -107,7 +109,7 @@ pub(super) struct TokenCounts {
     /// Prompt tokens that were found in the prefix cache.
     pub cached: usize,
     pub completion: usize,
-    /// Those of the completion that are reasoning.
+    /// The number of tokens of the completion that are reasoning.
     pub reasoning: usize,
 }
 
@@ -195,6 +197,9 @@ impl Run {
             system_fingerprint: model.fingerprint.text(),
             dropped_tokens: prompts.iter().map(|prompt| prompt.dropped_tokens).sum(),
             sampling: sampling.unwrap_or_default(),
+            parallel_calls: plan
+                .message
+                .is_none_or(|message| message.allows_parallel_calls(&model)),
             seeds,
             pieces: Pieces::new(candidates.collect()),
             delivered,
@@ -256,7 +261,7 @@ impl Run {
         Ok(choices)
     }
 
-    /// What was delivered of each candidate so far, earlier runs included.
+    /// The delivered part of each candidate, earlier runs included.
     pub(super) fn delivered(&self) -> &[Delivered] {
         &self.delivered
     }
@@ -303,7 +308,7 @@ fn mean_logprob(whole: &Piece) -> Option<f64> {
     whole.finish.as_ref().and_then(|finish| finish.mean_logprob)
 }
 
-/// What to prepare of a conversation that one message continues.
+/// The next turn to prepare, for a conversation that one message continues.
 fn next_turn(plan: &Plan, model: &ReadyModel, switches: &Switches) -> Option<NextTurn> {
     match &plan.prompts[..] {
         [Prompt::Conversation(chat)] if switches.prepare_next_turn && plan.best_of == 1 => {
@@ -342,7 +347,7 @@ async fn fit_prompts(
     Ok(fitted)
 }
 
-/// What all candidates of the plan have in common.
+/// The options that all candidates of the plan have in common.
 fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOptions {
     let is_constrained = plan.constraint.covers_everything();
     let is_message = plan.message.is_some();
@@ -383,7 +388,7 @@ fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOpt
                 Constraint::Tools(calls) => calls.tools.clone(),
                 Constraint::None | Constraint::Grammar { .. } => Vec::new(),
             },
-            parallel_calls: message.parallel_calls,
+            parallel_calls: message.allows_parallel_calls(model),
             is_forced: matches!(&plan.constraint, Constraint::Tools(calls) if calls.is_forced),
             is_content: matches!(plan.constraint, Constraint::Grammar { .. }),
         }),
@@ -391,7 +396,7 @@ fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOpt
     }
 }
 
-/// What the model recommends for such a plan.
+/// The sampling defaults that the model recommends for such a plan.
 fn recommended(plan: &Plan, model: &ReadyModel, switches: &Switches) -> SamplingDefaults {
     let is_message = plan.message.is_some();
     match switches.use_model_generation_defaults.hold(is_message) {
@@ -400,7 +405,7 @@ fn recommended(plan: &Plan, model: &ReadyModel, switches: &Switches) -> Sampling
     }
 }
 
-/// What the engine has to generate, one generation per prompt.
+/// The generations for the engine, one per prompt.
 fn generations(
     plan: &Plan,
     model: &ReadyModel,

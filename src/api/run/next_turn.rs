@@ -22,7 +22,7 @@ const NEXT_MESSAGES: [&str; 2] = ["A", "1"];
 pub(super) struct NextTurn {
     conversation: Conversation,
     tokenizer: Rc<Tokenizer>,
-    /// Those of the conversation.
+    /// The images of the conversation.
     images: PromptImages,
     content: String,
     /// Name and arguments of each call.
@@ -40,7 +40,7 @@ impl NextTurn {
         }
     }
 
-    /// With the images of the conversation's prompt.
+    /// Adds the images of the conversation's prompt.
     pub(super) fn with_images(self, images: PromptImages) -> NextTurn {
         NextTurn { images, ..self }
     }

@@ -20,7 +20,7 @@ pub(in crate::api) struct PromptListing {
 pub(in crate::api) struct RankedToken {
     pub id: u32,
     pub logprob: f32,
-    /// From 1 on; unknown for a token that is not among the best that were requested.
+    /// The rank, from 1 on; unknown for a token that is not among the best that were requested.
     pub rank: Option<usize>,
     pub text: String,
 }

@@ -1,4 +1,4 @@
-//! Which candidates of a prompt are returned, and in which order (specification 8).
+//! Chooses the candidates of a prompt that are returned, and their order (specification 8).
 
 /// The indices of the `n` best candidates, best first, given the mean log-probability per token of each.
 /// Equal candidates keep their order; a candidate without tokens (`None`) comes last.

@@ -13,7 +13,7 @@ const SHOWN_CHARS: usize = 160;
 /// Fetches the images of one request, one after another.
 pub(super) struct RemoteImages<'h> {
     host: &'h dyn Host,
-    /// What the files that follow may have together.
+    /// The bytes that the files that follow may have together.
     left_bytes: usize,
 }
 

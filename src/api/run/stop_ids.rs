@@ -13,7 +13,7 @@ pub(super) struct StopIds {
     /// Stop strings that are the text of one special token. They could not match as text while special
     /// tokens are hidden (specification 6.3).
     special: Vec<u32>,
-    /// Those that the request lists.
+    /// The stop ids that the request lists.
     given: Vec<u32>,
     tokenizer: Rc<Tokenizer>,
     include_stop: bool,

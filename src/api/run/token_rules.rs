@@ -1,4 +1,4 @@
-//! From the fields that forbid tokens to the rules of the engine (specification 4.3 and 5, stage 5).
+//! Makes the rules of the engine from the fields that forbid tokens (specification 4.3 and 5, stage 5).
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -51,7 +51,7 @@ pub(super) fn of(
 /// single tokens with that text.
 fn sequences(words: &[String], tokenizer: &Tokenizer) -> Result<BTreeSet<Vec<u32>>> {
     let mut sequences = BTreeSet::new();
-    let mut texts = BTreeSet::new();
+    let mut spellings = BTreeSet::new();
     for word in words {
         let bare = match word.trim_start() {
             "" => word,
@@ -59,12 +59,12 @@ fn sequences(words: &[String], tokenizer: &Tokenizer) -> Result<BTreeSet<Vec<u32
         };
         for text in [bare.to_owned(), format!(" {bare}")] {
             sequences.insert(tokenizer.encode(&text, false)?);
-            texts.insert(text.into_bytes());
+            spellings.insert(text.into_bytes());
         }
     }
-    if !texts.is_empty() {
+    if !spellings.is_empty() {
         let ids = 0..tokenizer.vocab_size() as u32;
-        let is_word = |id: &u32| texts.contains(tokenizer.token_bytes(*id));
+        let is_word = |id: &u32| spellings.contains(tokenizer.token_bytes(*id));
         sequences.extend(ids.filter(is_word).map(|id| vec![id]));
     }
     Ok(sequences)

@@ -181,6 +181,16 @@ impl ts_rs::TS for EngineSwitches {
     }
 }
 
+/// The values of `profile`, in words.
+#[cfg(test)]
+pub(super) fn profile_words() -> String {
+    let words = PROFILES.iter().map(|profile| {
+        let names = profile.names.iter().map(|name| format!("`\"{name}\"`"));
+        names.collect::<Vec<_>>().join(" or ")
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
 /// The switches, and what the page knows of each profile before there is an engine.
 #[cfg(test)]
 pub(in crate::api) fn constants() -> [crate::typescript::Constant; 2] {
@@ -289,10 +299,10 @@ impl Switches {
         Switches::from_value(given.map_err(|error| wrong(error.to_string()))?)
     }
 
-    /// As [`from_json`](Self::from_json), from a JSON value.
+    /// Same as [`from_json`](Self::from_json), from a JSON value.
     ///
     /// # Errors
-    /// As [`from_json`](Self::from_json).
+    /// Same as [`from_json`](Self::from_json).
     pub fn from_value(given: Value) -> Result<Switches> {
         let given = serde_json::from_value::<Map<String, Value>>(given);
         let mut given = given.map_err(|error| wrong(error.to_string()))?;

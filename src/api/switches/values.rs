@@ -9,27 +9,29 @@ use crate::engine::generation::LogprobsMode;
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Switches {
-    /// Whether a matched stop string is returned when the request does not say.
+    /// Default of `include_stop_str_in_output`: whether a matched stop string is returned.
     pub stop_text_included: bool,
-    /// What happens when prompt and `max_tokens` exceed the context and the request does not say.
+    /// Default of `context_length_exceeded_behavior`: `"truncate"` generates what fits, `"error"` refuses the request.
     pub context_length_exceeded_behavior: ContextLengthExceededBehavior,
-    /// `max_tokens` of a request without it.
+    /// Default of `max_tokens`; `"context"` generates until the context is full.
     pub default_max_tokens: DefaultMaxTokens,
-    /// Most tokens of a message without `max_tokens`, as far as they fit the context.
+    /// Most tokens of a message without `max_tokens`, as far as they fit the context; `"context"`: all that fit.
     pub default_max_message_tokens: DefaultMaxTokens,
-    /// What `suffix` means when the request does not say.
+    /// Default of `suffix_mode`: `"append"`, `"fim"` or `"reject"`.
     pub suffix_mode: SuffixMode,
-    /// What happens to unknown fields.
+    /// The treatment of unknown fields: `"ignore"` warns once per name, `"error"` refuses the request.
     pub unknown_fields: UnknownFields,
-    /// Token counts in streams that do not ask for them.
+    /// Token counts in streams that do not ask for them. True: as if every stream set `include_usage`; `"last_choice"`: in
+    /// the last chunk that has a choice, without an extra chunk.
     pub always_include_usage: AlwaysIncludeUsage,
-    /// Unit of `mirostat_target`.
+    /// Unit of `mirostat_target`: `"perplexity"` or `"bits"`.
     pub mirostat_target_unit: MirostatTargetUnit,
-    /// Which distribution log-probabilities describe when the request does not say.
+    /// Default of `logprobs_mode`: the distribution that log-probabilities describe, `"raw"` or `"processed"`.
     #[serde(with = "LogprobsModeName")]
     #[cfg_attr(test, ts(type = "\"raw\" | \"processed\""))]
     pub logprobs_mode: LogprobsMode,
-    /// What `text_offset` counts from when the prompt is not echoed.
+    /// Where `text_offset` counts from when the prompt is not echoed: `"text"`, the start of the text, or `"prompt"`, the
+    /// start of the prompt.
     pub text_offset_base: TextOffsetBase,
     /// Largest `logprobs`.
     pub max_logprobs: u32,
@@ -43,48 +45,49 @@ pub struct Switches {
     pub max_prompts: usize,
     /// Most candidates of one request over all its prompts.
     pub max_sequences: usize,
-    /// Whether the sampling values that the model's files recommend, and their limit of tokens, fill what the request leaves
-    /// out.
+    /// Where the sampling values and the limit of tokens that the model's files recommend fill what the request leaves out:
+    /// `"messages"`: in chat and responses; true: everywhere; false: nowhere.
     pub use_model_generation_defaults: UseModelDefaults,
     /// Whether a request without `model` means `"default"`.
     pub allow_missing_model: bool,
-    /// What a request gets while its model loads.
+    /// The treatment of a request while its model loads: `"wait"` holds it, `"error"` refuses it with 503. `createEngine`
+    /// sets `"wait"`, unless there is an `upstream`.
     pub when_model_not_ready: WhenModelNotReady,
-    /// If set, every request except `OPTIONS` requires `Authorization: Bearer <key>`.
+    /// If set, every request except `OPTIONS` requires `Authorization: Bearer <key>` or `X-Api-Key: <key>`.
     pub api_key: Option<String>,
-    /// Cross-origin access.
+    /// Cross-origin access: the value of `Access-Control-Allow-Origin`.
     pub cors: Cors,
     /// The paths below which the routes are.
     pub base_paths: Vec<String>,
-    /// Largest request body.
+    /// Largest request body in bytes.
     pub max_body_bytes: usize,
     /// Whether images may be at `http:` and `https:` URLs, which a web page fetches under its own rules.
     pub remote_images: bool,
-    /// Most waiting requests; the engine enforces it.
+    /// Most waiting requests; more are refused with 429.
     pub max_queue: usize,
-    /// Silence on a stream after which a comment is sent; 0 sends none.
+    /// Silence on a stream in milliseconds after which a comment is sent; 0 sends none.
     pub keep_alive_ms: u32,
     /// If set, answers begin with `"$schema"`; an absolute URL.
     pub schema_url: Option<String>,
-    /// The form of `logprobs` in answers.
+    /// The form of `logprobs` in answers: `"arrays"`, or `"content"` as chat completions have it.
     pub logprobs_shape: LogprobsShape,
     /// Whether `logprobs` may be a boolean without `top_logprobs`.
     pub boolean_logprobs: bool,
-    /// How far `temperature`, penalties and biases may go.
+    /// The bounds of `temperature`, penalties and biases: `"standard"`, or `"open"` without upper bounds.
     pub sampling_bounds: SamplingBounds,
-    /// Which names tools may have.
+    /// The names that tools may have: `"standard"` (1 to 64 of `A-Z a-z 0-9 _ -`), or `"any"` that is not empty.
     pub tool_names: ToolNames,
     /// Whether an object of a JSON schema without `additionalProperties` may have members that the schema does not name,
     /// and a tuple further items.
     pub open_objects: bool,
-    /// Whether an array of `prompt` may hold texts and token ids.
+    /// Whether an array of `prompt` may hold strings and token ids, as llama.cpp takes it.
     pub mixed_prompts: bool,
     /// Status of requests that are JSON, but not valid: 400 or 422.
     #[cfg_attr(test, ts(type = "400 | 422"))]
     pub invalid_request_status: u16,
-    /// Longest time a request may take to answer; none by default.
+    /// Longest time a request may take to answer, in milliseconds.
     pub request_timeout_ms: Option<u32>,
-    /// The chat template instead of those of the model's files.
+    /// The text of a chat template (Jinja) instead of those of the model's files.
     pub chat_template: Option<String>,
     /// A conversation that ends with a message of the assistant is continued within it, unless the request says otherwise.
     pub assistant_prefill: bool,
@@ -92,11 +95,11 @@ pub struct Switches {
     pub timings: bool,
     /// After a chat message, feed the conversation while the engine is idle, so that its next turn begins sooner.
     pub prepare_next_turn: bool,
-    /// What the alias `default` means when several models are ready.
+    /// The model that `"default"` means when several models are ready.
     pub default_model: Option<String>,
 }
 
-/// What happens when the prompt and `max_tokens` exceed the context.
+/// The treatment of a prompt and `max_tokens` that exceed the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
@@ -134,7 +137,7 @@ pub enum ContextWord {
 pub enum AlwaysIncludeUsage {
     /// True: as if every streaming request set `stream_options.include_usage`.
     Always(bool),
-    /// In a chunk that exists anyway.
+    /// In the named chunk, which exists anyway.
     In(UsagePlace),
 }
 
@@ -143,9 +146,9 @@ pub enum AlwaysIncludeUsage {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(untagged)]
 pub enum UseModelDefaults {
-    /// On every route, or nowhere.
+    /// True: on every route. False: on none.
     Everywhere(bool),
-    /// On some routes.
+    /// On the named routes only.
     In(MessageWord),
 }
 
@@ -188,7 +191,7 @@ pub enum LogprobsShape {
     Content,
 }
 
-/// How far `temperature`, penalties and biases may go.
+/// The bounds of `temperature`, penalties and biases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
@@ -199,18 +202,18 @@ pub enum SamplingBounds {
     Open,
 }
 
-/// Which names tools may have.
+/// The names that tools may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum ToolNames {
     /// 1 to 64 of `[A-Za-z0-9_-]`.
     Standard,
-    /// Any text that is not empty.
+    /// Any string that is not empty.
     Any,
 }
 
-/// What `suffix` means.
+/// The meaning of `suffix`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
@@ -231,7 +234,7 @@ enum LogprobsModeName {
     Processed,
 }
 
-/// What `text_offset` counts from when the prompt is not echoed.
+/// The start of `text_offset` when the prompt is not echoed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
@@ -242,7 +245,7 @@ pub enum TextOffsetBase {
     Prompt,
 }
 
-/// What happens to unknown fields.
+/// The treatment of unknown fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
@@ -264,7 +267,7 @@ pub enum MirostatTargetUnit {
     Bits,
 }
 
-/// What happens to a request while its model loads.
+/// The treatment of a request while its model loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]

@@ -20,7 +20,7 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// In -1..1.
+    /// A random number in -1..1.
     pub(super) fn float(&mut self) -> f32 {
         (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
     }
@@ -82,6 +82,10 @@ pub(super) fn random_rows(
                 }
                 if ty.has_scales() && ty.scale_word(0) == ScaleWord::Exponents {
                     block[0] = 116 + block[0] % 8;
+                }
+                if ty == TensorType::IQ1_M {
+                    // The sign and the upper bits of the exponent of d.
+                    block[55] = block[55] & 0x8f | 0x20;
                 }
                 all.extend(block);
             }

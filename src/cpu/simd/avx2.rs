@@ -36,7 +36,7 @@ macro_rules! shift {
     };
 }
 
-/// What both instruction sets do alike.
+/// The operations that both instruction sets have in common.
 macro_rules! avx2_operations {
     ($tile:ident) => {
         type Bytes = __m256i;

@@ -11,7 +11,7 @@ pub(crate) mod wasm;
 
 use crate::inputs::Inputs;
 
-/// What the bytes of weights are, to choose the operands of dot products.
+/// The kind of the bytes of weights, to choose the operands of dot products.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weights {
     /// 0 to 127, as they are.

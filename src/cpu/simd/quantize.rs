@@ -163,7 +163,7 @@ mod wasm {
         }
     }
 
-    /// Of each 4 quants the positive ones or zero, then the magnitudes of the negative ones or zero.
+    /// Splits each 4 quants: the positive ones or zero, then the magnitudes of the negative ones or zero.
     #[inline(always)]
     pub(crate) fn signs(quants: &[i8; BLOCK], to: &mut [u8; 2 * BLOCK]) {
         for (q, to) in quants

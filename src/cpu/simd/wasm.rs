@@ -137,7 +137,7 @@ impl<const HALF: usize, const PAIRS: bool> Simd for Wasm<HALF, PAIRS> {
         i32x4_add(bits, i32x4_splat(112 << 23))
     }
 
-    /// As [`Simd::f16s`] of each, with one test for all.
+    /// Same as [`Simd::f16s`] of each, with one test for all.
     #[inline(always)]
     unsafe fn f16_columns(at: *const u8) -> [v128; 4] {
         unsafe {
@@ -276,7 +276,7 @@ mod instructions {
 
     /// Columns 0 and 2, columns 1 and 3, as pairs of i16.
     pub(super) type Input = [v128; 2];
-    /// Of even and of odd columns: additions wait less for each other.
+    /// The sums of even and of odd columns: additions wait less for each other.
     pub(super) type Sum = [v128; 2];
 
     #[inline(always)]

@@ -12,7 +12,7 @@ use super::model::EmbeddingLimits;
 use crate::engine::wake::WakeFlag;
 use crate::{Error, RequestFault, Result};
 
-/// What the handles and the engine's task share; no borrow of it outlives a call.
+/// The state that the handles and the engine's task share; no borrow of it outlives a call.
 #[derive(Default)]
 pub(super) struct Shared {
     /// Requests that wait for their next batch.

@@ -8,7 +8,7 @@ use crate::{Error, Result};
 /// A request that waits or runs.
 pub(super) struct Job {
     inputs: Vec<Vec<u32>>,
-    /// Of the first inputs.
+    /// The vectors of the inputs that are done, in order.
     vectors: Vec<Vec<f32>>,
     reader: oneshot::Sender<Result<Vec<Vec<f32>>>>,
 }

@@ -21,11 +21,11 @@ fn tokenizer() -> Tokenizer {
     let characters = ('a'..='z').chain('0'..='9').chain(" ,.:!?+-*/=".chars());
     tokens.extend(characters.map(|character| (character.to_string(), NORMAL)));
     assert_eq!(tokens.len(), VOCAB);
-    let (texts, types): (Vec<String>, Vec<i32>) = tokens.into_iter().unzip();
+    let (strings, types): (Vec<String>, Vec<i32>) = tokens.into_iter().unzip();
     let mut metadata = Metadata::new();
     metadata.insert("tokenizer.ggml.model", "llama");
-    metadata.insert("tokenizer.ggml.scores", vec![-1.0_f32; texts.len()]);
-    metadata.insert("tokenizer.ggml.tokens", texts);
+    metadata.insert("tokenizer.ggml.scores", vec![-1.0_f32; strings.len()]);
+    metadata.insert("tokenizer.ggml.tokens", strings);
     metadata.insert("tokenizer.ggml.token_type", types);
     metadata.insert("tokenizer.ggml.bos_token_id", 1_u32);
     metadata.insert("tokenizer.ggml.eos_token_id", EOS);

@@ -17,7 +17,7 @@ pub(super) fn image(key: u128, positions: usize) -> Span {
     }))
 }
 
-/// As [`image`], as pixels.
+/// Same as [`image`], as pixels.
 pub(super) fn pixels(key: u128, positions: usize) -> Span {
     let content = Content::Pixels(Image {
         width: 1,

@@ -113,7 +113,7 @@ fn any_value(writer: &mut Writer<'_>, markup: &Markup) -> Result<String, String>
     writer.until(name, &text, markup.value_close)
 }
 
-/// A terminal of the texts that match all of `rules` and hold no tag of the form.
+/// A terminal of the strings that match all of `rules` and hold no tag of the form.
 fn text(
     writer: &mut Writer<'_>,
     markup: &Markup,

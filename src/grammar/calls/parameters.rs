@@ -95,7 +95,7 @@ fn with_definitions(property: &Value, root: &Map<String, Value>) -> Value {
 pub(super) enum Plain {
     /// Any text, or text that matches these regular expressions.
     Text(Vec<String>),
-    /// Exactly this text.
+    /// Exactly this string.
     Exactly(String),
     /// A boolean.
     Boolean,
@@ -274,10 +274,10 @@ fn text_rules(members: &Map<String, Value>, conditions: &[&str]) -> Result<Vec<S
     }
 }
 
-/// The longest text whose length is enforced.
+/// The longest string whose length is enforced, in characters.
 const MAX_LENGTH: u64 = 1024;
 
-/// A pattern of JSON Schema, which matches anywhere, as an expression of whole texts.
+/// A pattern of JSON Schema, which matches anywhere, as an expression of whole strings.
 fn anchored(pattern: &str) -> Result<String, String> {
     let (start, rest) = match pattern.strip_prefix('^') {
         Some(rest) => ("", rest),

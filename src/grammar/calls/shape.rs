@@ -14,13 +14,13 @@ use crate::grammar::tool::Tool;
 pub(super) struct Shape {
     /// The text that calls begin with; may be empty.
     pub open: &'static str,
-    /// What stands before the calls.
+    /// The string before the calls.
     pub before: &'static str,
     /// One call.
     pub call: String,
-    /// What stands between calls that share their tags. `None`: they do not.
+    /// The string between calls that share their tags. `None`: each call has its own.
     pub separator: Option<&'static str>,
-    /// What stands after the calls.
+    /// The string after the calls.
     pub close: String,
     /// Tagged calls may follow each other.
     pub repeats: bool,
@@ -90,7 +90,7 @@ pub(super) fn shape(
     })
 }
 
-/// What stands before calls and after their opener, between them, and after them.
+/// The strings before calls and after their opener, between them, and after them.
 fn around(writer: &Writer<'_>, form: CallForm) -> (&'static str, Option<&'static str>, String) {
     let list = Some("s \",\" s");
     let tag = |before: &str, tag: &str| sequence(&[before, &writer.tag(tag)]);

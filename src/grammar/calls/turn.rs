@@ -16,7 +16,7 @@ use crate::grammar::tool::Tool;
 /// A model's turn with tools.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
-    /// At least one.
+    /// The tools that may be called, at least one.
     pub tools: Vec<Tool>,
     /// The turn must call a tool.
     pub is_forced: bool,
@@ -64,7 +64,7 @@ pub(in crate::grammar) fn completion(
 /// The grammars of a turn; the first is the start.
 ///
 /// # Errors
-/// As [`completion`].
+/// Same as [`completion`].
 pub(in crate::grammar) fn turn(
     turn: &Turn,
     tokens: TokEnv,

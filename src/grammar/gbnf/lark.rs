@@ -1,8 +1,8 @@
 //! Rules of GBNF as Lark.
 //!
-//! llguidance divides a text into lexemes, each as long as possible, and parses these. A rule that cannot reach itself
+//! llguidance divides a string into lexemes, each as long as possible, and parses these. A rule that cannot reach itself
 //! is a regular language, so it becomes a terminal; in other rules so does every run of such parts. A grammar without
-//! recursion is one terminal, which matches exactly the same texts. With recursion, a text is lost if it needs a
+//! recursion is one terminal, which matches exactly the same strings. With recursion, a string is lost if it needs a
 //! terminal to end before the longest match; nothing else is ever matched.
 
 use super::parse::{Expression, Rule, reachable};

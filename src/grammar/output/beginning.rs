@@ -2,7 +2,7 @@
 
 use super::form::OutputForm;
 
-/// What begins the model's turn in a prompt: reasoning that was opened before it was closed by the turn's
+/// Strings that begin the model's turn in a prompt: reasoning that was opened before it was closed by the turn's
 /// end.
 const TURN_MARKS: [&str; 14] = [
     "<|im_start|>",

@@ -43,7 +43,7 @@ pub(super) enum Status {
     Failed,
 }
 
-/// What has been found so far.
+/// The parts that have been found so far.
 #[derive(Debug)]
 pub(super) struct Delivery {
     tools: Rc<[Tool]>,
@@ -141,7 +141,7 @@ impl Delivery {
         }
     }
 
-    /// As [`Self::arguments`], of one character.
+    /// Same as [`Self::arguments`], for one character.
     pub(super) fn argument(&mut self, character: char) {
         self.arguments(character.encode_utf8(&mut [0; 4]));
     }
@@ -152,7 +152,7 @@ impl Delivery {
         self.held.len() <= MAX_HELD_BYTES
     }
 
-    /// What is held belongs to the form.
+    /// Drops the held text, which belongs to the form.
     pub(super) fn settle(&mut self) {
         self.held.clear();
     }

@@ -1,4 +1,4 @@
-//! Which family a model belongs to, judging by its chat template and its special tokens.
+//! The family that a model belongs to, judging by its chat template and its special tokens.
 
 use crate::text::Tokenizer;
 
@@ -40,19 +40,19 @@ pub(in crate::grammar) enum CallForm {
     Granite,
     /// The same with `<|/tool_call|>` after it, as Phi-4 mini writes it.
     Phi4,
-    /// As Qwen3-Coder and Qwen3.5 write it.
+    /// The form of Qwen3-Coder and Qwen3.5.
     QwenMarkup,
-    /// As GLM 4.5 and later write it.
+    /// The form of GLM 4.5 and later.
     Glm,
-    /// As MiniCPM5 writes it.
+    /// The form of MiniCPM5.
     MiniCpm,
-    /// As LFM2 writes it.
+    /// The form of LFM2.
     Lfm2,
-    /// As Gemma 4 writes it.
+    /// The form of Gemma 4.
     Gemma4,
-    /// As FunctionGemma writes it.
+    /// The form of FunctionGemma.
     FunctionGemma,
-    /// As DeepSeek's models write it.
+    /// The form of DeepSeek's models.
     DeepSeek,
     /// Messages with channels, as gpt-oss writes them.
     Harmony,

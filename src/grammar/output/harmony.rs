@@ -52,7 +52,7 @@ const RECIPIENT: &str = "to=";
 #[derive(Debug)]
 pub(super) struct Harmony {
     state: State,
-    /// What may be the beginning of a tag.
+    /// Text that may be the beginning of a tag.
     pending: String,
     delivery: Delivery,
 }
@@ -120,7 +120,7 @@ impl Harmony {
         };
     }
 
-    /// What a message with this header is.
+    /// The state for a message with this header.
     fn message(&self, header: &str) -> State {
         let recipient = header.split_once(RECIPIENT).map(|(_, rest)| {
             let end = rest.find(|c: char| is_space(c) || c == '<');

@@ -16,7 +16,7 @@ pub(in crate::grammar) struct Invocation {
     pub before: &'static str,
     /// Around the arguments.
     pub brackets: (char, char),
-    /// Between a parameter and its value.
+    /// The character between a parameter and its value.
     pub assign: char,
     /// Around strings, instead of quotes; may be empty.
     pub quote: &'static str,
@@ -62,7 +62,7 @@ pub(in crate::grammar) static FUNCTION_GEMMA: Invocation = Invocation {
 enum State {
     /// Before the list.
     List,
-    /// What has been read of the text before the name, or of the name.
+    /// The text before the name, or the name, as far as it has been read.
     Name(String),
     /// A parameter's name, or the end of the arguments.
     Key(String),
@@ -71,7 +71,7 @@ enum State {
     Next,
     /// After a call of a list.
     Between,
-    /// What has been read of the closing tag.
+    /// The closing tag as far as it has been read.
     Close(String),
 }
 
@@ -187,7 +187,7 @@ impl Invocations {
         };
     }
 
-    /// As [`super::json::JsonCalls::finish`].
+    /// Same as [`super::json::JsonCalls::finish`].
     pub(super) fn finish(&mut self, delivery: &mut Delivery) -> bool {
         if let State::Value(literal) = &mut self.state {
             let mut out = String::new();

@@ -206,13 +206,13 @@ impl ObjectCall {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Around {
-    /// Before the object or the list.
+    /// The position is before the object or the list.
     Before,
-    /// In an object, or before one.
+    /// The position is in an object, or before one.
     Object,
-    /// Between the objects of a list.
+    /// The position is between the objects of a list.
     Between,
-    /// After the object or the list.
+    /// The position is after the object or the list.
     After,
 }
 

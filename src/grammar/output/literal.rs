@@ -40,7 +40,7 @@ enum State {
     String(char, Unescape),
     /// Inside a string that the tag ends; what has been read of the tag.
     Tagged(String),
-    /// What has been read of the tag that opens a string.
+    /// The tag that opens a string, as far as it has been read.
     Tag(String),
     /// A number, `True`, a bare key.
     Word(String),

@@ -84,22 +84,22 @@ pub(in crate::grammar) static MINICPM: Markup = Markup {
 
 #[derive(Debug)]
 enum State {
-    /// What has been read of the text before the name.
+    /// The text before the name as far as it has been read.
     NameOpen(String),
     Name(String),
-    /// What has been read of the tag that opens a parameter or closes the call.
+    /// The tag that opens a parameter or closes the call, as far as it has been read.
     Between(String),
     Key(String),
-    /// What has been read of the tag before the value.
+    /// The tag before the value as far as it has been read.
     ValueOpen(String),
     Value(Value),
-    /// What has been read of the tag that follows the call.
+    /// The tag that follows the call, as far as it has been read.
     BlockClose(String),
 }
 
 #[derive(Debug)]
 struct Value {
-    /// What may be the beginning of its end, or of CDATA at its start.
+    /// Text that may be the beginning of the end of the value, or of CDATA at its start.
     pending: String,
     is_start: bool,
     is_data: bool,
@@ -262,7 +262,7 @@ impl MarkupCall {
         });
     }
 
-    /// As [`super::json::JsonCalls::finish`].
+    /// Same as [`super::json::JsonCalls::finish`].
     pub(super) fn finish(&mut self, delivery: &mut Delivery) -> bool {
         if let State::Value(value) = &mut self.state {
             value.finish(delivery);

@@ -64,7 +64,7 @@ impl NamedCall {
         }
     }
 
-    /// As [`JsonCalls::finish`].
+    /// Same as [`JsonCalls::finish`].
     pub(super) fn finish(&mut self, delivery: &mut Delivery) -> bool {
         match self {
             NamedCall::Json(calls) => calls.finish(delivery),

@@ -33,7 +33,7 @@ impl OutputReader {
         OutputReader::of_turn(form, tools, prompt_tail, false)
     }
 
-    /// As [`Self::new`]. With `is_forced` the output must be a call: one that the end cuts off before its arguments is a call,
+    /// Same as [`Self::new`]. With `is_forced` the output must be a call: one that the end cuts off before its arguments is a call,
     /// too.
     pub fn of_turn(
         form: &OutputForm,
@@ -123,7 +123,7 @@ enum Mode {
     },
 }
 
-/// What a tag in text begins.
+/// The part of an output that a tag in text begins.
 #[derive(Clone, Copy)]
 enum Opening {
     Reasoning(ReasoningTags),
@@ -144,7 +144,7 @@ struct Tagged {
     mode: Mode,
     /// Characters to be read.
     queue: VecDeque<char>,
-    /// What may be the beginning of a tag.
+    /// Text that may be the beginning of a tag.
     pending: String,
     /// White space that belongs to a tag if one follows.
     space: String,

@@ -206,7 +206,7 @@ fn property<'v>(root: &'v Value, schema: &'v Value, name: &str, depth: usize) ->
         .find_map(|schema| property(root, schema, name, depth + 1))
 }
 
-/// What `$ref` points to.
+/// The schema that `$ref` points to.
 pub(in crate::grammar) fn reference<'v>(root: &'v Value, schema: &'v Value) -> Option<&'v Value> {
     let path = schema.get("$ref")?.as_str()?.strip_prefix('#')?;
     root.pointer(path)

@@ -1,4 +1,4 @@
-//! GBNF: the translated grammar accepts the texts that the original describes, and what cannot be translated is refused.
+//! GBNF: the translated grammar accepts the strings that the original describes, and what cannot be translated is refused.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn gbnf(text: &str) -> GrammarSource {
     GrammarSource::Gbnf(text.to_owned())
 }
 
-/// Checks which texts the grammar accepts.
+/// Checks which strings the grammar accepts.
 #[track_caller]
 fn check(grammar: &str, accepted: &[&str], refused: &[&str]) {
     let model = Model::made();
@@ -225,4 +225,35 @@ fn white_space_of_json_is_chosen() {
     assert!(model.accepts(&two, "[true,  false]") && !model.accepts(&two, "[true, false]"));
     let message = model.refusal(&spaced(Whitespace::Pattern("(".to_owned())));
     assert!(message.contains("unclosed"), "{message}");
+}
+
+#[test]
+fn rules_of_ebnf_end_where_the_next_begins() {
+    let model = Model::made();
+    let text = "root ::= \"a\"\n  item\n  | 'x'\n";
+    assert!(
+        model
+            .compiler
+            .compile(&GrammarSource::Ebnf(text.into()), Objects::Closed)
+            .is_err()
+    );
+    let text = "root ::= \"a\"\n  item # the rest\n  | (\"x\"\n \"y\") ::\n";
+    assert!(
+        model
+            .compiler
+            .compile(&GrammarSource::Ebnf(text.into()), Objects::Closed)
+            .is_err()
+    );
+    let text =
+        "root ::= \"a\"\n  item # the rest\n  | \"x\"\n*\nitem ::= [b\\'] other other ::=\n\"\\?\"";
+    let grammar = model.grammar(&GrammarSource::Ebnf(text.into()));
+    for accepted in ["ab?", "a'?", "", "xx"] {
+        assert!(model.accepts(&grammar, accepted), "{accepted}");
+    }
+    for refused in ["a", "ab", "xa"] {
+        assert!(!model.accepts(&grammar, refused), "{refused}");
+    }
+    // In GBNF a line ends the rule.
+    let text = GrammarSource::Gbnf("root ::= \"a\"\n\"b\"".into());
+    assert!(model.compiler.compile(&text, Objects::Closed).is_err());
 }

@@ -297,12 +297,12 @@ fn grammars_that_name_each_other_are_bounded() {
 #[test]
 fn odd_tokens_do_not_break_masks() {
     let mut metadata = Metadata::new();
-    let texts = ["<0xFF>", "</s>", "[5]", "a", "a", ""].map(str::to_owned);
-    let texts = [texts.to_vec(), vec!["b".repeat(5000), "ab".to_owned()]].concat();
+    let strings = ["<0xFF>", "</s>", "[5]", "a", "a", ""].map(str::to_owned);
+    let strings = [strings.to_vec(), vec!["b".repeat(5000), "ab".to_owned()]].concat();
     metadata.insert("tokenizer.ggml.model", "llama");
-    metadata.insert("tokenizer.ggml.scores", vec![-1.0f32; texts.len()]);
+    metadata.insert("tokenizer.ggml.scores", vec![-1.0f32; strings.len()]);
     metadata.insert("tokenizer.ggml.token_type", vec![6, 3, 3, 1, 1, 3, 1, 1]);
-    metadata.insert("tokenizer.ggml.tokens", texts);
+    metadata.insert("tokenizer.ggml.tokens", strings);
     metadata.insert("tokenizer.ggml.eos_token_id", 1u32);
     let model = Model::new("odd", Tokenizer::from_gguf(&metadata).unwrap());
     let grammar = model.grammar(&lark("start: /[ab]*/ <[2]>"));

@@ -5,6 +5,7 @@ mod closed;
 mod forms;
 mod gbnf;
 mod hostile;
+mod stop_regex;
 mod tools;
 mod turns;
 mod walks;
@@ -114,11 +115,11 @@ impl Model {
         tokens.push(("[PAD]7".to_owned(), UNUSED));
         tokens.extend(special.iter().map(|tag| ((*tag).to_owned(), CONTROL)));
         let mut metadata = Metadata::new();
-        let texts: Vec<String> = tokens.iter().map(|token| token.0.clone()).collect();
+        let strings: Vec<String> = tokens.iter().map(|token| token.0.clone()).collect();
         let kinds: Vec<i32> = tokens.iter().map(|token| token.1).collect();
         metadata.insert("tokenizer.ggml.model", "llama");
-        metadata.insert("tokenizer.ggml.scores", vec![-1.0f32; texts.len()]);
-        metadata.insert("tokenizer.ggml.tokens", texts);
+        metadata.insert("tokenizer.ggml.scores", vec![-1.0f32; strings.len()]);
+        metadata.insert("tokenizer.ggml.tokens", strings);
         metadata.insert("tokenizer.ggml.token_type", kinds);
         Model::new("made", Tokenizer::from_gguf(&metadata).unwrap())
     }

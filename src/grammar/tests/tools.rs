@@ -298,13 +298,13 @@ fn only_whole_calls_are_parsed() {
 fn the_format_is_read_from_the_chat_template() {
     let with_template = |template: &str, special: &str, kind: i32| {
         let mut metadata = Metadata::new();
-        let texts = ["<unk>", "<s>", "</s>", special]
+        let strings = ["<unk>", "<s>", "</s>", special]
             .map(str::to_owned)
             .to_vec();
         metadata.insert("tokenizer.ggml.model", "llama");
-        metadata.insert("tokenizer.ggml.scores", vec![-1.0f32; texts.len()]);
+        metadata.insert("tokenizer.ggml.scores", vec![-1.0f32; strings.len()]);
         metadata.insert("tokenizer.ggml.token_type", vec![2, 3, 3, kind]);
-        metadata.insert("tokenizer.ggml.tokens", texts);
+        metadata.insert("tokenizer.ggml.tokens", strings);
         metadata.insert("tokenizer.chat_template", template);
         OutputForm::of(&Tokenizer::from_gguf(&metadata).unwrap()).calls
     };

@@ -259,7 +259,7 @@ fn checked(turn: &Turn, text: &str) -> Vec<(String, Value)> {
 }
 
 impl Model {
-    /// As `accepts`; tags that are special tokens are one.
+    /// Same as `accepts`; tags that are special tokens are one.
     fn takes(&self, grammar: &Grammar, text: &str) -> bool {
         let mut matcher = grammar.matcher();
         let mut rest = text;

@@ -49,7 +49,7 @@ impl ConfigJson {
         self.unsupported_by(model_type.unwrap_or_default(), key)
     }
 
-    /// As [`Self::unsupported`], with `what` in place of the model type.
+    /// Same as [`Self::unsupported`], with `what` in place of the model type.
     pub fn unsupported_by(&self, what: &str, key: &str) -> Error {
         let value = self.get(key).map(ToString::to_string).unwrap_or_default();
         let value: String = value.chars().take(80).collect();

@@ -18,7 +18,7 @@ pub struct Norm {
     pub weight: Tensor<1>,
     /// `[dim]`, if the kind has a bias.
     pub bias: Option<Tensor<1>>,
-    /// What it computes.
+    /// The operation of the layer.
     #[module(skip)]
     pub kind: NormKind,
     /// Added to the mean square or the variance.

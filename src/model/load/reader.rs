@@ -34,7 +34,7 @@ pub(super) struct TensorReader<'a, S> {
     device: &'a ComputeDevice,
     progress: &'a mut dyn FnMut(u64),
     read_bytes: u64,
-    /// Of these, bytes that the device is known to have taken.
+    /// The bytes among them that the device is known to have taken.
     synced_bytes: u64,
 }
 

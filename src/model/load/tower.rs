@@ -68,7 +68,7 @@ impl TowerPlan {
     /// Validates an `mmproj` file without its text model.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Same as [`new`](Self::new).
     pub(crate) fn alone(gguf: &Gguf, max_binding_bytes: u64) -> Result<TowerPlan> {
         TowerPlan::validated(gguf, config_of(gguf)?, max_binding_bytes)
     }

@@ -65,7 +65,7 @@ impl Pair {
     }
 }
 
-/// Which of the two matrices of a pair a tensor is.
+/// One of the two matrices of a pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Half {
     A,

@@ -6,9 +6,9 @@
 pub(super) enum RowOrder {
     /// Not at all.
     Kept,
-    /// From halves to adjacent pairs.
+    /// Reorders halves to adjacent pairs.
     ToAdjacent,
-    /// From adjacent pairs to halves.
+    /// Reorders adjacent pairs to halves.
     ToHalves,
 }
 

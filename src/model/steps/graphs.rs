@@ -48,7 +48,7 @@ impl DecodeGraphs {
     }
 
     /// # Safety
-    /// As [`Graph::replay`].
+    /// Same as [`Graph::replay`].
     pub(super) unsafe fn replay(&self, gpu: &Gpu, steps: usize) -> Result<()> {
         for _ in 0..steps / GRAPH_STEPS {
             // SAFETY: forwarded to the caller.

@@ -16,7 +16,7 @@ impl Steps {
         self.slots.is_some()
     }
 
-    /// What the validation of the sampling kernels found; `None` if they were not needed.
+    /// The result of validating the sampling kernels; `None` if they were not needed.
     pub fn sampler_verdict(&self) -> Option<SamplerVerdict> {
         self.sampler_verdict
     }
@@ -64,7 +64,7 @@ impl Steps {
             let fed = ids.get();
             let x = self
                 .decoder
-                .forward(fed, None, &mut self.kv.clone(), &self.step);
+                .forward(fed, None, &mut self.memory.clone(), &self.step);
             sample(self.decoder.all_logits(x));
         });
         let steps = steps.await?;

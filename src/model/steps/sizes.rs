@@ -11,7 +11,7 @@ pub(in crate::model) const CHOSEN_IDS: usize = 64;
 /// Rows of captured steps. A chunk runs in the first size that holds it; more sizes would only cost
 /// more pipelines.
 pub(in crate::model) const CHUNK_ROWS: [usize; 7] = [1, 8, 16, 32, 64, 128, MAX_TOKENS];
-/// Those whose kernels are for many tokens.
+/// The sizes whose kernels are for many tokens.
 pub(in crate::model) const MANY_ROWS: [usize; 5] = [16, 32, 64, 128, MAX_TOKENS];
 pub(in crate::model) const BATCH_ROWS: [usize; 4] = [1, 2, 4, MAX_BATCH];
 /// Tokens whose logits exist at once while a prompt is scored.
@@ -26,9 +26,9 @@ pub(in crate::model) fn encoder_rows(tokens: usize) -> usize {
 /// Which steps are recorded before the first request; all others are recorded when they are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::model) enum WarmUp {
-    /// Those of prompts as well: the first request waits for nothing.
+    /// The steps of prompts as well: the first request waits for nothing.
     Prompts,
-    /// Those of a single token.
+    /// Only the steps of a single token.
     Decode,
 }
 

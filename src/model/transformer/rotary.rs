@@ -18,14 +18,14 @@ use crate::{
 /// The rotary positions of an input.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct RotaryPositions {
-    /// Of the tokens after it, minus their indices.
+    /// The rotary position minus the index, for the tokens after the image.
     offset: u32,
-    /// Of its own positions; none, if they have the same offset.
+    /// The rotary positions of the image itself, one per row; empty if they have the same offset.
     rows: Vec<[u32; PARTS]>,
 }
 
 impl RotaryPositions {
-    /// As a step takes them.
+    /// The positions in the form that a step takes.
     pub(super) fn of_segment(&self) -> Rotary<'_> {
         Rotary {
             offset: self.offset,
@@ -33,7 +33,7 @@ impl RotaryPositions {
         }
     }
 
-    /// Of an input of a model whose images have a row per square of `side` pixels; without one, they are indices.
+    /// The rotary positions of an input of a model whose images have a row per square of `side` pixels; without one, they are indices.
     pub(super) fn new(input: &Input, side: Option<usize>) -> RotaryPositions {
         let Some(side) = side else {
             return RotaryPositions::default();

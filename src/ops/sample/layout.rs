@@ -98,7 +98,7 @@ pub struct RowChoice {
     pub slot: usize,
     /// The slot's mask applies to this step.
     pub is_masked: bool,
-    /// What to report of the token.
+    /// The scores to report for the token.
     pub score: Option<ScoreRequest>,
 }
 

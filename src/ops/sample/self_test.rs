@@ -14,7 +14,7 @@ use crate::{
     sample::{DryParams, MirostatParams, Sampler, SamplingParams},
 };
 
-/// What [`samples`] found in one shape.
+/// The result of [`samples`] for one shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamplerVerdict {
     /// The shape that was tested.
@@ -93,6 +93,7 @@ async fn sampled(device: &Device, shape: SamplerShape) -> Result<Vec<Result<u32>
         position: 0,
         tokens: 1,
         pages: &[],
+        state: 0,
         is_seen_whole: false,
         rotary: Default::default(),
     };

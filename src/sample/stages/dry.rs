@@ -16,7 +16,7 @@ pub const MAX_LENGTH: usize = 50;
 pub struct DryParams {
     /// Above 0.
     pub multiplier: f32,
-    /// At least 1.
+    /// The base of the penalty, at least 1.
     pub base: f32,
     /// Repetitions shorter than this are not penalized.
     pub allowed_length: usize,

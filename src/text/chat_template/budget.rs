@@ -1,4 +1,4 @@
-//! What a rendering may cost. Everything that grows or takes long is paid for in fuel before it happens: the library
+//! The bounds of a rendering. Everything that grows or takes long is paid for in fuel before it happens: the library
 //! charges its own operators, and what it does not charge goes through here.
 //!
 //! What each part of the language can make of values of n bytes or elements, and who charges for it before it is made
@@ -6,10 +6,10 @@
 //!
 //! | part | result, time | charged by |
 //! |---|---|---|
-//! | text of the template, `{{ }}` of a text, captured blocks | n | library |
+//! | text of the template, `{{ }}` of a string, captured blocks | n | library |
 //! | `{{ }}`, `string`, `safe` and `~` of other values | the text as Python writes it; lists may share elements | here ([`PaidText`]) |
-//! | `*` with a text or a list | n times a number | here (`environment`, through `operators`) |
-//! | `+` of texts and tuples, slices of texts, literals | sum | library |
+//! | `*` with a string or a list | n times a number | here (`environment`, through `operators`) |
+//! | `+` of strings and tuples, slices of strings, literals | sum | library |
 //! | `+`, slices, `range`, `items`, `keys`, `values` of lists and maps | lazy; nesting is bounded | library, `measure` when assigned |
 //! | `==`, `<` and the like | time n; `measure` bounds what is assigned | library (outermost level), [`TimeLimit`] |
 //! | `in` | time n, text of the left value | library, `measure` bounds the text |
@@ -23,14 +23,14 @@
 //! | `str.format` | fields times arguments and widths, which are bounded | here |
 //! | `format` | the same | library (widths), here (arguments) |
 //! | `sort`, `dictsort`, `groupby`, `unique`, `min`, `max` | time n log n | here ([`pay_sorting`]) |
-//! | `sum` | with lists n², with texts refused | here |
+//! | `sum` | with lists n², with strings refused | here |
 //! | `list`, `map`, `select`, `reject` and with attributes, `batch`, `slice`, `reverse`, `last` | n | library |
 //! | tests `eq` to `ge`, `in`, `startingwith`, `endingwith` | time n | here |
 //! | `count`, `find`, `startswith`, `isdigit` and the like | time n | library, here for lists |
 //! | `strftime_now`, `raise_exception` | 12n, n | here |
 //! | `dict`, `namespace` | n | library, after they are made |
 //! | numbers, `round`, `int`, `float`, `abs`, `length`, `first`, `default`, `attr`, `bool`, other tests | constant or n | library |
-//! | a character of a text by its index | time n | [`TimeLimit`] |
+//! | a character of a string by its index | time n | [`TimeLimit`] |
 //! | `pprint`, `chain`, `zip`, `debug` | removed | |
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -155,7 +155,7 @@ impl<'s, 'e, 't> PaidText<'s, 'e, 't> {
 }
 
 /// When a rendering ends, whatever it does. What the library does not charge takes a bounded time per statement: to find
-/// a character of a long text, to compare long texts.
+/// a character of a long string, to compare long strings.
 #[derive(Debug)]
 pub(super) struct TimeLimit {
     end: Instant,

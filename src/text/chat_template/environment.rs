@@ -70,7 +70,7 @@ pub(super) fn new(
     environment
 }
 
-/// What `rewrite` and `operators` put into templates.
+/// Adds the functions that `rewrite` and `operators` put into templates.
 fn add_statements(environment: &mut Environment<'static>, limit: &Arc<TimeLimit>) {
     let time = limit.clone();
     environment.add_function(CONTINUES, move || time.check().map(|()| true));
@@ -227,7 +227,7 @@ fn add_filters(environment: &mut Environment<'static>, marker: Marker) {
                     .unwrap_or(Value::from(0)),
             };
             match start.kind() {
-                ValueKind::String => return Err(invalid("sum cannot add texts: use join")),
+                ValueKind::String => return Err(invalid("sum cannot add strings: use join")),
                 ValueKind::Number => {}
                 // Each sum is a list of its own.
                 _ => state.consume_fuel((list.len().unwrap_or(0) as u64).saturating_pow(2) / 16)?,
@@ -264,7 +264,7 @@ fn add_filters(environment: &mut Environment<'static>, marker: Marker) {
     );
 }
 
-/// `left * right`: the product of numbers, or a text or list so many times.
+/// `left * right`: the product of numbers, or a string or list so many times.
 fn product(state: &State, left: &Value, right: &Value) -> Result<Value, Error> {
     let is_repeated = |value: &Value| {
         matches!(
@@ -276,7 +276,7 @@ fn product(state: &State, left: &Value, right: &Value) -> Result<Value, Error> {
         (true, false) => (left, right),
         (false, true) => (right, left),
         (false, false) => return number_product(left, right),
-        (true, true) => return Err(invalid("tried to multiply two texts or lists")),
+        (true, true) => return Err(invalid("tried to multiply two strings or lists")),
     };
     let count = i128::try_from(count.clone())?.max(0);
     let count = usize::try_from(count).unwrap_or(usize::MAX);

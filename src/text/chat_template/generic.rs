@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{LocalTime, Marker, TemplateError, TemplateInput, render};
 
-/// What the model is told about calls, before and after the declarations.
+/// The instructions for the model about calls, before and after the declarations.
 const BEFORE: &str =
     "You can call functions. Each line describes one, its parameters as a JSON schema:";
 const AFTER: &str = "To call a function, write its name and its arguments as JSON between these tags:

@@ -1,16 +1,16 @@
-//! Special tokens in the texts of a conversation. A text that says `<|im_end|>` must not end a message: before the
+//! Special tokens in the strings of a conversation. A string that says `<|im_end|>` must not end a message: before the
 //! template is rendered, a marker goes into each such text, and after the special tokens of the rendered prompt have been
 //! found, the markers are removed.
 //!
 //! Special tokens in messages are broken by a marker, a character that occurs nowhere in the request. It is put into
 //! each text of a control token before rendering. After rendering, special tokens are found first, and then markers are
-//! removed from the text between them. So the template may cut, join and quote texts without making a token.
+//! removed from the text between them. So the template may cut, join and quote strings without making a token.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json};
 
-/// A character that occurs in no text of a conversation and in no template.
+/// A character that occurs in no string of a conversation and in no template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marker(char);
 

@@ -15,7 +15,7 @@ const MAX_STRIPPED_CHARS: usize = 64;
 /// Bytes of a list's element with a short text.
 const ELEMENT_BYTES: usize = 64;
 
-/// Filters of texts and the methods that do the same.
+/// Filters of strings and the methods that do the same.
 const FILTERS: [(&str, &str); 7] = [
     ("upper", "upper"),
     ("lower", "lower"),
@@ -165,7 +165,7 @@ fn check_format_keys(format: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// What follows the key at the start of `text`, which `end` ends.
+/// The rest after the key at the start of `text`, which `end` ends.
 fn after_key(text: &str, end: char) -> Result<&str, Error> {
     let (key, rest) = text.split_once(end).unwrap_or((text, ""));
     match key.is_ascii() {
@@ -206,7 +206,7 @@ fn pay_for_format(state: &State, text: &str, arguments: &[Value]) -> Result<(), 
     )
 }
 
-/// The texts of the elements of `list`, or of their `attribute`, with `separator` between them.
+/// The strings of the elements of `list`, or of their `attribute`, with `separator` between them.
 fn join(
     state: &State,
     separator: &str,
@@ -228,7 +228,7 @@ fn join(
     Ok(text.into_text().into())
 }
 
-/// The filter `indent`: spaces, or another text, before every line but the first.
+/// The filter `indent`: spaces, or another string, before every line but the first.
 fn indent(
     state: &State,
     value: &Value,
@@ -259,7 +259,7 @@ fn indent(
     Ok(text.into_text())
 }
 
-/// What a level of indentation is: a text, or a number of spaces.
+/// A level of indentation: a string, or a number of spaces.
 pub(super) fn indentation(width: &Value) -> Result<String, Error> {
     const MAX_BYTES: usize = 64;
     let text = match (width.as_str(), width.as_i64()) {
@@ -268,7 +268,7 @@ pub(super) fn indentation(width: &Value) -> Result<String, Error> {
             " ".repeat(usize::try_from(width).unwrap_or(0))
         }
         (None, None) if width.is_true() => {
-            return Err(invalid("an indentation is a number or a text".into()));
+            return Err(invalid("an indentation is a number or a string".into()));
         }
         (None, None) => String::new(),
         (None, Some(_)) => return Err(too_wide(MAX_BYTES)),

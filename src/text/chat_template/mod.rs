@@ -46,7 +46,7 @@ pub use sources::ChatTemplates;
 pub use strftime::LocalTime;
 pub use values::alias_reasoning;
 
-/// What a template is given.
+/// The input of a template.
 #[derive(Debug, Clone, Copy)]
 pub struct TemplateInput<'a> {
     /// The conversation, each message an object.
@@ -61,7 +61,7 @@ pub struct TemplateInput<'a> {
     pub eos_token: &'a str,
     /// Further variables. They replace those above.
     pub variables: &'a Map<String, Json>,
-    /// What `strftime_now` sees.
+    /// The time that `strftime_now` sees.
     pub now: LocalTime,
     /// A character that `tojson` never escapes.
     pub marker: Marker,

@@ -1,12 +1,12 @@
-//! The operators whose results grow, written as calls of functions that charge for them first: `a ~ b` joins texts as
+//! The operators whose results grow, written as calls of functions that charge for them first: `a ~ b` joins strings as
 //! Python writes them, `a * b` repeats. The rest of an expression stays as it is.
 
-/// The function of `~`: the texts of its arguments, joined.
+/// The function of `~`: the strings of its arguments, joined.
 pub(super) const JOINED: &str = "__joined";
 /// The function of `*`: the product of its arguments.
 pub(super) const PRODUCT: &str = "__product";
 
-/// What follows an operand.
+/// The token that follows an operand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum After {
     /// `~`.

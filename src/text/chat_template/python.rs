@@ -81,7 +81,7 @@ fn repr_str(given: &str, text: &mut PaidText) -> Result<(), Error> {
                 text.push('\\')?;
                 text.push(character)?;
             }
-            // Of what Python escapes, the characters that texts have.
+            // The characters of strings that Python escapes.
             _ if character.is_control() || matches!(character, '\u{a0}' | '\u{ad}') => {
                 text.push_str(&format!("\\x{:02x}", u32::from(character)))?;
             }

@@ -66,7 +66,7 @@ pub(super) fn rewrite(template: &str) -> Result<String, &'static str> {
 /// How deep blocks are nested.
 #[derive(Default)]
 struct Blocks {
-    /// For each open block, how deep it and its branches are.
+    /// The depth of each open block and its branches.
     open: Vec<usize>,
     depth: usize,
 }

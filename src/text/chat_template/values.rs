@@ -1,4 +1,4 @@
-//! From JSON to the values of templates. Members keep their order.
+//! Converts JSON to the values of templates. Members keep their order.
 
 use minijinja::Value;
 use serde_json::Value as Json;

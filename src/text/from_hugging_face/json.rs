@@ -72,7 +72,7 @@ impl Default for Vocab {
     }
 }
 
-/// Older files write the two tokens as one text.
+/// Older files write the two tokens as one string.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub enum MergeJson {

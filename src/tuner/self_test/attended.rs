@@ -17,10 +17,10 @@ use crate::ops::{
 /// An attention to compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attended {
-    /// Of this many queries in the middle of a sequence, by the kernels for that number of tokens. Of many, the second
+    /// Attention of this many queries in the middle of a sequence, by the kernels for that number of tokens. Of many, the second
     /// half follow few others and see each other, as the rows of some images do.
     Causal { tokens: usize },
-    /// Of the tokens of sequences to each other, with or without a window.
+    /// Attention of all tokens of a sequence to each other, with or without a window.
     Whole { window: Option<usize> },
 }
 
@@ -50,7 +50,7 @@ impl Attended {
         ]
     }
 
-    /// For messages.
+    /// The name of the case in messages.
     pub(super) fn name(self) -> String {
         match self {
             Attended::Causal { tokens } => format!("attention of {tokens} tokens"),
@@ -100,6 +100,7 @@ fn sequences(
         position: 0,
         tokens: SEQUENCES[i],
         pages: pages[i],
+        state: 0,
         is_seen_whole: false,
         rotary: Default::default(),
     });
@@ -128,6 +129,7 @@ fn causal_and_seen_whole(
         position,
         tokens,
         pages: &pages,
+        state: 0,
         is_seen_whole,
         rotary: Default::default(),
     };
@@ -249,6 +251,7 @@ mod tests {
                     position: 0,
                     tokens: SEQUENCES.iter().sum(),
                     pages: &[2, 0, 1],
+                    state: 0,
                     is_seen_whole: false,
                     rotary: Default::default(),
                 }]);

@@ -38,7 +38,7 @@ fn cases(types: &[TensorType]) -> Vec<(TensorType, usize)> {
     cases
 }
 
-/// As [`cases`], for mixtures of experts; they unpack weights with the same shader modules.
+/// Same as [`cases`], for mixtures of experts; they unpack weights with the same shader modules.
 fn expert_cases(needs: Needs) -> impl Iterator<Item = (TensorType, usize)> {
     let first = needs.types.iter().take(usize::from(needs.experts));
     first.flat_map(|&ty| [3, 2 * ROWS].map(|tokens| (ty, tokens)))

@@ -1,4 +1,4 @@
-//! What the header of a GGUF file contains, and the constants of the format.
+//! The contents of the header of a GGUF file, and the constants of the format.
 
 use std::collections::HashMap;
 

@@ -19,7 +19,7 @@ pub trait ByteSource {
     /// `len_bytes` bytes from `offset_bytes` on. The caller has checked that the file has that many.
     ///
     /// # Errors
-    /// As [`read_at`](ByteSource::read_at).
+    /// Same as [`read_at`](ByteSource::read_at).
     async fn read_vec(&self, offset_bytes: u64, len_bytes: u64) -> Result<Vec<u8>> {
         let mut bytes = vec![0; len_bytes as usize];
         self.read_at(offset_bytes, &mut bytes).await?;

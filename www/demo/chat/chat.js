@@ -43,7 +43,7 @@ export class Chat {
   #running;
   #library = new Library(() => this.#open());
   #partialSaves = new PartialSaves((conversation) => this.#library.keep(conversation));
-  /** Of the message that is being written. */
+  /** The images of the message that is being written. */
   images = new ImageTray({
     prefix: "chat",
     what: "message",

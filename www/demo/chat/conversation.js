@@ -80,7 +80,7 @@ function requestMessage({ role, content, images = [] }) {
   return { role, content: [...parts, { type: "text", text: content }] };
 }
 
-/** Of images only type and size are exported. @param {Conversation} conversation */
+/** The conversation as JSON. Images are left out, except for type and size. @param {Conversation} conversation */
 export function asJson(conversation) {
   const messages = conversation.messages.map(({ images, ...message }) => ({
     ...message,

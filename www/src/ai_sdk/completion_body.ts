@@ -3,7 +3,7 @@
 import type { CompletionRequest } from "../api/completions.js";
 import type { ModelCall, ModelWarning } from "./model_types.js";
 
-/** In `providerOptions`: fields of the endpoint, which replace those of the call. */
+/** The member of `providerOptions` with fields of the endpoint, which replace those of the call. */
 export const PROVIDER = "inpage";
 
 /**

@@ -18,7 +18,7 @@ export type Answering = (
   signal: AbortSignal | undefined,
 ) => Promise<Response>;
 
-/** What a door to the engine answers. */
+/** The requests that a door to the engine answers. */
 export interface FetchScope {
   basePaths: readonly string[];
   /** Besides the page's own. */

@@ -1,4 +1,4 @@
-//! Which URLs `engine.fetch` answers and which it leaves to the network. What a route does is defined in Rust.
+//! Decides which URLs `engine.fetch` answers and which it leaves to the network. What a route does is defined in Rust.
 
 import { isBelowBasePath, isKnownRoute, spelledByEndpoint } from "../exchange/base_paths.js";
 
@@ -11,7 +11,7 @@ export const PLACEHOLDER_SITE = "http://inpage.invalid";
 /** The sites that stand for the engine where there is no page whose own site could. */
 const WITHOUT_PAGE = ["http://localhost", "https://localhost"];
 
-/** Pages whose address says nothing about their site: frames made of a text, and empty windows. */
+/** Pages whose address says nothing about their site: frames made of a string, and empty windows. */
 const WITHOUT_SITE = /^(about|data|blob):/;
 
 /**

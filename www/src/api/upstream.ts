@@ -31,7 +31,7 @@ export interface UpstreamOptions {
   /** The model's id there, in place of the request's `model`. */
   model?: string;
   /**
-   * The reasons for which texts are requested there; all three if omitted. Or a function that decides for each request,
+   * The reasons for which completions and answers are requested there; all three if omitted. Or a function that decides for each request,
    * embeddings included: it is called before the own engine is asked, and again with the reason if that cannot answer.
    */
   when?:
@@ -51,7 +51,7 @@ export function replacesFailedEngine({ when = REASONS }: UpstreamOptions): boole
 }
 
 /**
- * Answers like `own`, but has the server answer texts, and vectors, on the same routes as the options say. `network` sends them.
+ * Answers like `own`, but has the server answer requests for text, and for vectors, on the same routes as the options say. `network` sends them.
  *
  * @throws TypeError if an option is wrong
  */

@@ -1,4 +1,4 @@
-//! Which files of the cache belong to a model, and which locations are those of the same model. Reads nothing.
+//! Decides which files of the cache belong to a model, and which locations are those of the same model. Reads nothing.
 
 import type { ModelLocation } from "../exchange/protocol.js";
 import { cacheKey } from "../model_source/store/cache_key.js";
@@ -10,7 +10,7 @@ export type CachedModel = string | URL | Pick<ModelWithId, "url" | "folder" | "i
 /** The number of a part of a split GGUF file, in a URL. */
 const PART_NUMBER = /-\d{5}(-of-\d{5}\.gguf)/;
 
-/** What is equal for two locations of the same model: signatures, tokens and headers may differ. */
+/** A string that is equal for two locations of the same model: signatures, tokens and headers may differ. */
 export function identityOf(location: ModelLocation): unknown {
   if (location.kind === "files") return location;
   const { urls, ggufName, ignoreQuery, sha256 } = location;

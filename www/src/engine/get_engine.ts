@@ -16,7 +16,7 @@ interface Shared {
   hasFailed: boolean;
   /** Somebody has the engine, so it is kept although its model could not be loaded: later requests try again. */
   isHeld: boolean;
-  /** Those of all callers. */
+  /** The listeners of all callers. */
   readonly listeners: Set<(progress: LoadProgress) => void>;
   progress: LoadProgress | undefined;
 }

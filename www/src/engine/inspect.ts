@@ -12,7 +12,7 @@ import { platform } from "../platform.js";
 
 /** How the model would be loaded, and how its files are read. All optional. */
 export interface InspectOptions extends Omit<InspectionOptions, "load"> {
-  /** As for `createEngine`. */
+  /** The options of the load, as for `createEngine`. */
   load?: LoadOptions;
   /** Most bytes of memory that the model may need: with less than it needs, `refusal` says what would fit. */
   memoryBudgetBytes?: number;

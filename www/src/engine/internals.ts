@@ -1,4 +1,4 @@
-//! What other parts of the package use of an engine, and apps do not.
+//! The members of an engine that other parts of the package use, and apps do not.
 
 export interface EngineInternals {
   /**

@@ -28,7 +28,7 @@ export interface Connection {
   onEnd?: (() => void) | undefined;
 }
 
-/** What an attempt sends. */
+/** The request of an attempt. */
 export interface AttemptOptions {
   request: WireRequest;
   transport: BodyTransport;

@@ -16,7 +16,7 @@ const CREDIT_CHUNKS = 16;
 
 let transport: BodyTransport | undefined;
 
-/** What this browser supports; found out once, by trying. */
+/** The best transport that this browser supports; found out once, by trying. */
 export function bestTransport(): BodyTransport {
   if (transport === undefined) {
     const { port1, port2 } = new MessageChannel();

@@ -1,4 +1,4 @@
-//! What happens to an engine, in a form that other tabs can be sent.
+//! Changes of an engine, in a form that can be sent to other tabs.
 
 import type { LoadProgress, WireFailure } from "./protocol.js";
 

@@ -1,4 +1,4 @@
-//! What `engine.info()` reports.
+//! The report of `engine.info()`.
 
 import type { EngineInfo as EngineState, LoadReport } from "../generated/types.js";
 
@@ -31,7 +31,7 @@ export interface EngineIsolation {
   isolationReason?: string;
 }
 
-/** What one model reports. */
+/** The report of one model. */
 export type ModelInfo = Partial<EngineState & LoadReport> &
   ModelStorage &
   EngineIsolation &

@@ -4,7 +4,7 @@
 /** The frame's document, below the scope of the service worker. */
 export const FRAME_FILE = "inpage-isolated-frame.html";
 
-/** In the frame's query: the page's client id. */
+/** The parameter of the frame's query that has the page's client id. */
 export const PAGE_PARAMETER = "page";
 
 export const FRAME_CONNECT = "inpage:frame";
@@ -20,14 +20,14 @@ export interface ConnectToFrame {
 export type PageToFrame =
   /** Start this script as the engine worker. */
   | { type: "start"; script: string }
-  /** For the engine worker. */
+  /** A message for the engine worker. */
   | { type: "message"; message: unknown };
 
 /** Frame to page. */
 export type FrameToPage =
   /** The frame listens. `isolated`: its workers can share memory. */
   | { type: "connected"; isolated: boolean }
-  /** From the engine worker. */
+  /** A message from the engine worker. */
   | { type: "message"; message: unknown }
   /** The engine worker has failed, or cannot be started. */
   | { type: "error"; message: string };

@@ -8,7 +8,7 @@ export const KEEP_HEADER = "x-inpage-keep";
 const releaseName = (scope: string, id: string) => `${releasesOf(scope)}${id}`;
 const releasesOf = (scope: string) => `inpage-site-release:${scope}:`;
 
-/** A cache of small texts: which release is the newest, and which release a client was started from. */
+/** A cache of small strings: which release is the newest, and which release a client was started from. */
 const notesName = (scope: string) => `inpage-site-notes:${scope}`;
 
 const NEWEST = "newest";

@@ -97,7 +97,7 @@ export interface RequestOptions {
 export interface CrossOriginUse {
   /** Look there before a download. */
   read: boolean;
-  /** For whom a verified download is offered to it; undefined: it is not. */
+  /** The origins that a verified download is offered to; undefined: none. */
   offer: "same-site" | "*" | readonly string[] | undefined;
 }
 
@@ -137,13 +137,13 @@ export interface StartOptions {
   /** The file of a vision tower and its projector. */
   projector: ModelLocation | undefined;
   lora: LoraLocation[];
-  /** As given by the caller; Rust validates it. */
+  /** The device as the caller gave it; Rust validates it. */
   device: DeviceChoice | undefined;
   /** Most threads of the CPU device, as given by the caller. */
   threads: number | undefined;
   /** The page has WebGPU; workers of some browsers do not. */
   pageHasWebGpu: boolean;
-  /** As given by the caller; Rust validates them. */
+  /** The options as the caller gave them; Rust validates them. */
   load: LoadOptions;
   wasmUrl: string | undefined;
   /** The engine switches of specification 14, as given by the caller; Rust validates them. */
@@ -158,7 +158,7 @@ export interface StartOptions {
 
 /** The progress of a load. */
 export interface LoadProgress {
-  /** Which model is loaded, of an engine with several. */
+  /** The name of the model that is loaded, for an engine with several. */
   model?: string | undefined;
   /**
    * `download`: bytes from the network; they are passed to the engine as they arrive. `waiting`: another tab
@@ -174,12 +174,12 @@ export interface LoadProgress {
   remainingMs?: number | undefined;
 }
 
-/** What the worker does: nothing, answer requests, or load a model or adapters. */
+/** The activity of the worker: none, answering requests, or loading a model or adapters. */
 export type WorkerActivity = "idle" | "requests" | "load";
 
 /** The answer to a `ping`. */
 export interface Pulse {
-  /** That of the `ping`. */
+  /** The number of the `ping` that is answered. */
   beat: number;
   activity: WorkerActivity;
   /** The number of the oldest operation that the GPU has not finished. */
@@ -203,7 +203,7 @@ export type PageToWorker =
   | { type: "pause-download"; paused: boolean }
   /** Replace the LoRA adapters once in-flight requests have ended; answered by `lora-set`. */
   | { type: "set-lora"; call: number; lora: LoraLocation[] }
-  /** What the last `ask-to-load` asked for may be done. */
+  /** The worker may do what its last `ask-to-load` asked for. */
   | { type: "load-allowed" }
   /** There is no room for the model. The load fails, and is tried again by later requests. */
   | { type: "load-refused"; failure: WireFailure }
@@ -224,7 +224,7 @@ export type WorkerToPage =
   /** The engine is dead; the page starts a new worker with the next request, unless that would fail again. */
   | { type: "failed"; failure: WireFailure; permanent: boolean }
   | { type: "info"; call: number; info: EngineInfo | undefined }
-  /** With a failure, the previous adapters stay in use. */
+  /** The adapters were set. With a failure, the previous ones stay in use. */
   | { type: "lora-set"; call: number; failure: WireFailure | undefined }
   /** The number of open exchanges; the page keeps the service worker awake while there are any. */
   | { type: "open-exchanges"; count: number }
@@ -263,7 +263,7 @@ export interface ServesAnswer {
   serves: boolean;
 }
 
-/** What a service worker intercepts. */
+/** The requests that a service worker intercepts. */
 export interface InterceptionReport {
   intercepted: ServedUrls;
   /** The worker's own script says so: pages cannot change it. */

@@ -26,7 +26,7 @@ export interface ExchangeOptions {
   /** The caller's abort: cancels the generation, rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
   transport?: BodyTransport | undefined;
-  /** For a requester that may end while the engine lives on: without heartbeats the exchange is cancelled. */
+  /** Whether the requester sends heartbeats, because it may end while the engine lives on. Without them the exchange is cancelled. */
   heartbeat?: boolean;
   /** Connects to the engine that takes over when one is lost. When it rejects, the answer ends with an error. */
   reconnect: () => Promise<Connection>;

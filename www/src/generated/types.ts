@@ -6,25 +6,29 @@ export type AlwaysIncludeUsage = boolean | UsagePlace;
 
 /** A buffer on the GPU. */
 export type BufferReport = {
-  /** A tensor's name, or `KV cache of a layer`. */
+  /** A tensor's name, `KV cache of a layer` or `states of a layer`. */
   name: string,
   /** Its size. */
   bytes: number, };
 
-/** What a request wants of a model. */
+/** The purpose that a request needs a model for. */
 export type Capability = "completions" | "embeddings";
 
 /** One choice of a whole answer. */
-export type ChatChoice = { index: number, message: ChatCompletionMessage, logprobs: ChatLogprobs | null, finish_reason: "stop" | "length" | "tool_calls",
-  /** The stop string or stop id that ended it, otherwise null. */
-  stop_reason: StopReason | null, };
+export type ChatChoice = { index: number, message: ChatCompletionMessage, logprobs: ChatLogprobs | null, finish_reason: "stop" | "length" | "tool_calls" | "function_call",
+  /** The stop string, expression or stop id that ended it, otherwise null. */
+  stop_reason: StopReason | null,
+  /** The generated ids; only with `return_tokens_as_token_ids` or `return_token_ids`. */
+  token_ids?: Array<number>, };
 
 /** The new part of a choice. */
 export type ChatChunkChoice = { index: number, delta: ChatDelta, logprobs: ChatLogprobs | null,
   /** Null in all chunks of a choice but the last. */
-  finish_reason: "stop" | "length" | "tool_calls" | null,
-  /** Only in the last chunk of a choice: the stop string or stop id that ended it, otherwise null. */
-  stop_reason?: StopReason | null, };
+  finish_reason: "stop" | "length" | "tool_calls" | "function_call" | null,
+  /** Only in the last chunk of a choice: the stop string, expression or stop id that ended it, otherwise null. */
+  stop_reason?: StopReason | null,
+  /** The ids of the tokens that the chunk adds; only with `return_tokens_as_token_ids` or `return_token_ids`. */
+  token_ids?: Array<number>, };
 
 /** An answer with whole messages. */
 export type ChatCompletion = { id: string, object: "chat.completion",
@@ -35,7 +39,11 @@ export type ChatCompletion = { id: string, object: "chat.completion",
   /** Changes with anything that the output depends on. */
   system_fingerprint: string, choices: Array<ChatChoice>, usage: ChatUsage,
   /** Times of the request. Present with the switch `timings`. */
-  timings?: Timings, };
+  timings?: Timings,
+  /** The ids of the prompt, with `return_token_ids`. */
+  prompt_token_ids?: Array<number>,
+  /** With `prompt_logprobs`: for each token of the prompt, tokens by their ids. */
+  prompt_logprobs?: (Record<string, PromptLogprob> | null)[], };
 
 /** A chunk of a streamed answer. */
 export type ChatCompletionChunk = { id: string, object: "chat.completion.chunk",
@@ -48,7 +56,11 @@ export type ChatCompletionChunk = { id: string, object: "chat.completion.chunk",
   /** Only with `include_usage`, and null in chunks that hold no counts. */
   usage?: ChatUsage | null,
   /** Times of the request. Present with the switch `timings`, in the last chunk that has a choice. */
-  timings?: Timings, };
+  timings?: Timings,
+  /** The ids of the prompt, with `return_token_ids`. */
+  prompt_token_ids?: Array<number>,
+  /** With `prompt_logprobs`: for each token of the prompt, tokens by their ids. */
+  prompt_logprobs?: (Record<string, PromptLogprob> | null)[], };
 
 /** A request for a message; `docs/api.md` says what each field means. Unknown fields are passed on. */
 export type ChatCompletionFields = {
@@ -74,6 +86,20 @@ export type ChatCompletionFields = {
   top_logprobs?: number | null,
   /** Which distribution `logprobs` describes. */
   logprobs_mode?: "raw" | "processed" | null,
+  /** If the last message is of the assistant, put its content before that of the answer. */
+  echo?: boolean | null,
+  /** How long the text should be, if the chat template knows the word. */
+  verbosity?: "low" | "medium" | "high" | null,
+  /** Name tokens by their ids in `logprobs`, and return `token_ids`. */
+  return_tokens_as_token_ids?: boolean | null,
+  /** Return `token_ids` and `prompt_token_ids`. */
+  return_token_ids?: boolean | null,
+  /** How many of the most likely tokens are listed per token of the prompt, in `prompt_logprobs`. */
+  prompt_logprobs?: number | null,
+  /** Keep this many tokens of a prompt; -1: as many as the context holds. */
+  truncate_prompt_tokens?: number | null,
+  /** Where `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning. */
+  truncation_side?: "left" | "right" | null,
   /** Not used. */
   cache_prompt?: unknown,
   /** Not used. */
@@ -122,6 +148,8 @@ export type ChatCompletionFields = {
   n_predict?: number | null,
   /** Strings that end the completion. */
   stop?: string | string[] | null,
+  /** Regular expressions that end the completion where they match. */
+  stop_regex?: string | string[] | null,
   /** Token ids that end the completion. */
   stop_token_ids?: number[] | null,
   /** Before the completion has this many tokens, end of text and stop ids are forbidden and stop strings do not count. */
@@ -202,10 +230,18 @@ export type ChatCompletionFields = {
   guided_whitespace_pattern?: string | null,
   /** Not used. */
   guided_decoding_backend?: string | null,
+  /** A regular expression. */
+  regex?: string | null,
+  /** A grammar in EBNF. */
+  ebnf?: string | null,
   /** Functions that the model may call. */
   tools?: FunctionTool[] | null,
   /** Whether the model may or must call a tool, and which. */
-  tool_choice?: ToolChoice | null, };
+  tool_choice?: ToolChoice | null,
+  /** The older form of `tools`: the functions that the model may call, one per message. */
+  functions?: FunctionDeclaration[] | null,
+  /** The older form of `tool_choice`. */
+  function_call?: "none" | "auto" | { name: string } | null, };
 
 /** A message of the assistant. */
 export type ChatCompletionMessage = { role: "assistant",
@@ -214,7 +250,9 @@ export type ChatCompletionMessage = { role: "assistant",
   /** Always null. */
   refusal: string | null,
   /** What the model thought before. */
-  reasoning_content?: string, tool_calls?: Array<ChatToolCall>, };
+  reasoning_content?: string, tool_calls?: Array<ChatToolCall>,
+  /** The call, if the request has `functions`. */
+  function_call?: ChatFunctionCall, };
 
 /** Details of the generated tokens. */
 export type ChatCompletionTokens = {
@@ -227,7 +265,9 @@ export type ChatContentPart = { "type": "text", text: string, } | { "type": "ref
 /** What a chunk adds to a message. */
 export type ChatDelta = {
   /** Only in the first chunk of a choice. */
-  role?: "assistant", content?: string, reasoning_content?: string, tool_calls?: Array<ChatToolCallDelta>, };
+  role?: "assistant", content?: string, reasoning_content?: string, tool_calls?: Array<ChatToolCallDelta>,
+  /** The call, if the request has `functions`. */
+  function_call?: ChatFunctionDelta, };
 
 /** The function of a [`ChatToolCall`]. */
 export type ChatFunctionCall = { name: string,
@@ -248,6 +288,8 @@ export type ChatLogprobs = { content: Array<ChatTokenLogprob>,
 export type ChatMessage = { role: "system" | "developer" | "user" | "assistant" | "tool" | "function", content?: string | ChatContentPart[] | null, name?: string | null,
   /** Calls that the assistant made. */
   tool_calls?: Array<ChatMessageCall> | null,
+  /** The older form of a call that the assistant made. */
+  function_call?: { name: string, arguments: string } | null,
   /** The call that a tool answers. */
   tool_call_id?: string | null,
   /** What the assistant thought; also called `reasoning`. */
@@ -339,8 +381,10 @@ export type CompletionFields = {
   suffix_mode?: "append" | "fim" | "reject" | null,
   /** Whether the tokenizer adds its start-of-text token to a prompt that is text. */
   add_special_tokens?: boolean | null,
-  /** Keep this many tokens of the prompt's end; -1: as many as the context holds. */
+  /** Keep this many tokens of a prompt; -1: as many as the context holds. */
   truncate_prompt_tokens?: number | null,
+  /** Where `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning. */
+  truncation_side?: "left" | "right" | null,
   /** Images for a model that sees: `data:` URLs, or one list of them per prompt; with the switch `remoteImages` also `http:` and `https:` URLs. */
   images?: string[] | string[][] | null,
   /** Not used. */
@@ -397,6 +441,8 @@ export type CompletionFields = {
   n_predict?: number | null,
   /** Strings that end the completion. */
   stop?: string | string[] | null,
+  /** Regular expressions that end the completion where they match. */
+  stop_regex?: string | string[] | null,
   /** Token ids that end the completion. */
   stop_token_ids?: number[] | null,
   /** Before the completion has this many tokens, end of text and stop ids are forbidden and stop strings do not count. */
@@ -497,6 +543,10 @@ export type CompletionFields = {
   guided_whitespace_pattern?: string | null,
   /** Not used. */
   guided_decoding_backend?: string | null,
+  /** A regular expression. */
+  regex?: string | null,
+  /** A grammar in EBNF. */
+  ebnf?: string | null,
   /** Functions that the model may call. */
   tools?: FunctionTool[] | null,
   /** Whether the model may or must call a tool, and which. */
@@ -544,10 +594,10 @@ export type DetokenizeFields = {
   /** Leave special tokens out of the text. */
   skip_special_tokens?: boolean | null, };
 
-/** Which device a load asks for. */
+/** The device that a load asks for. */
 export type DeviceChoice = "auto" | "webgpu" | "cpu";
 
-/** What a model computes on. */
+/** The kind of device that a model computes on. */
 export type DeviceKind = "webgpu" | "cpu" | "reference";
 
 /** The vector of one input. */
@@ -563,12 +613,18 @@ export type EmbeddingFields = {
   model: string,
   /** Not used. */
   user?: string | null,
-  /** One text or several, each as a string or as token ids; none empty, and at most 2048. */
-  input: string | string[] | ArrayLike<number> | ArrayLike<number>[],
+  /** One text or several, each as a string or as token ids; none empty, and at most 2048. Both may be mixed with the switch `mixedPrompts`. */
+  input: string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[],
   /** How vectors are written: as numbers, or as little-endian 32-bit floats in base64. */
   encoding_format?: "float" | "base64" | null,
   /** Keep this many elements of each vector, and normalize it again. */
-  dimensions?: number | null, };
+  dimensions?: number | null,
+  /** Whether the tokenizer adds its tokens to texts. */
+  add_special_tokens?: boolean | null,
+  /** Keep this many tokens of a prompt; -1: as many as the context holds. */
+  truncate_prompt_tokens?: number | null,
+  /** Where `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning. */
+  truncation_side?: "left" | "right" | null, };
 
 /** The vectors of a request's inputs, in their order. */
 export type EmbeddingList = { object: "list", data: Array<Embedding>,
@@ -634,7 +690,7 @@ export type FunctionDeclaration = { name: string, description?: string | null,
 /** A function that the model may call. */
 export type FunctionTool = { "type": "function", function: FunctionDeclaration, };
 
-/** What the whole completion must match. */
+/** The source of a constraint, which the whole completion must match. */
 export type Grammar = { "type": "regex", "value": string } | { "type": "lark", "value": string } | { "type": "json_schema", "value": JsonSchema } | { "type": "llguidance", "value": LlGuidanceGrammar } | string;
 
 /** A model answers requests. */
@@ -646,6 +702,8 @@ export type Hyperparameters = {
   contextTokens: number,
   /** Layers. */
   layers: number,
+  /** Layers with a recurrence in place of attention. */
+  recurrentLayers: number,
   /** Width of the residual stream. */
   dim: number,
   /** Width of the feed-forward layers; of one expert, where there are experts. */
@@ -679,7 +737,7 @@ export type ImageSizes = {
   /** Most tokens of an image, without the texts around it. */
   maxTokens: number, };
 
-/** What a header says about a model. What this build does not support is `None`; [`super::refusal`] says why. */
+/** The description of a model in its header. Parts that this build does not support are `None`; [`super::refusal`] says why. */
 export type InspectedModel = {
   /** `general.name`. */
   name: string | null,
@@ -697,7 +755,7 @@ export type InspectedModel = {
   /** GPU memory that it needs. */
   memory: MemoryReport | null, };
 
-/** What a header says about a vision tower and its projector. What this build does not support is `None`. */
+/** The description of a vision tower and its projector in their header. Parts that this build does not support are `None`. */
 export type InspectedProjector = {
   /** `general.name`. */
   name: string | null,
@@ -817,7 +875,7 @@ export type LoadReport = {
   vocabSize: number,
   /** Dispatches of one greedy decode step. */
   decodeDispatches: number,
-  /** What makes rows of images; `None`: the model takes text only. */
+  /** The projector, which makes rows of images; `None`: the model takes text only. */
   projector: ProjectorReport | null,
   /** How tools get into prompts; `None`: the model has no chat template. */
   tools: ToolPrompts | null,
@@ -825,7 +883,7 @@ export type LoadReport = {
   lora: Array<LoraReport>,
   /** How long the parts of the load took. */
   loadMs: LoadTimes,
-  /** What it is. */
+  /** The kind of the device. */
   device: DeviceKind,
   /** Threads that compute; 0 where that is not known. */
   threads: number,
@@ -855,7 +913,7 @@ export type LoadReport = {
 /** How long the parts of a load took, in milliseconds. On the reference device the parts after
 * `device` are 0: it has no clock. */
 export type LoadTimes = {
-  /** In a page: from the worker's start until its script and the wasm module ran and the source
+  /** The time in a page from the worker's start until its script and the wasm module ran and the source
   * was open. */
   worker: number,
   /** Reading the headers, and the tokenizer's tables. */
@@ -899,6 +957,8 @@ export type MemoryReport = {
   weightBytes: number,
   /** KV cache of all layers. */
   kvBytes: number,
+  /** States of sequences in recurrent layers. */
+  stateBytes: number,
   /** Other memory of steps and samplers, approximately. */
   scratchBytes: number,
   /** The sum. */
@@ -1173,7 +1233,7 @@ export type ModelCard = { id: string, object: "model",
   /** How tools get into prompts; only of a ready model with a chat template. */
   tools?: ToolPrompts, };
 
-/** What a model is and whether it runs. */
+/** The description of a model, and whether it runs. */
 export type ModelInspection = {
   /** The version of this build. */
   version: string,
@@ -1213,7 +1273,7 @@ export type PerfMetricsMember = { "prompt-tokens": number, "cached-prompt-tokens
 /** Arithmetic that products may use. */
 export type Precision = "auto" | "f32";
 
-/** What makes rows of images, for `engine.info()`. */
+/** The projector, which makes rows of images, for `engine.info()`. */
 export type ProjectorReport = {
   /** The family of models, as `clip.projector_type` names it. */
   kind: string,
@@ -1221,7 +1281,7 @@ export type ProjectorReport = {
   layers: number,
   /** Size of the file. */
   fileBytes: number,
-  /** What stands for an image in a prompt. */
+  /** The placeholder of an image in a prompt. */
   placeholder: string, };
 
 /** A token that could be at a position of the prompt. */
@@ -1236,9 +1296,9 @@ export type PromptTokensDetails = {
 
 export type Quantize = "none" | "f32" | "f16" | "bf16" | "q8_0" | "q4_0" | "q4_1" | "q5_0" | "q5_1" | "q4_k" | "q5_k" | "q6_k";
 
-/** What the model was given and what it generated. */
+/** The prompt of the model and the tokens that it generated. */
 export type RawOutput = { prompt_fragments: [string], prompt_token_ids: Array<number>,
-  /** With the texts of special tokens. */
+  /** The generated text, special tokens included. */
   completion: string, completion_token_ids: Array<number>,
   /** Null without `logprobs`. */
   completion_logprobs: LogprobsContent | null, };
@@ -1309,6 +1369,8 @@ export type ResponseFields = {
   n_predict?: number | null,
   /** Strings that end the completion. */
   stop?: string | string[] | null,
+  /** Regular expressions that end the completion where they match. */
+  stop_regex?: string | string[] | null,
   /** Token ids that end the completion. */
   stop_token_ids?: number[] | null,
   /** Before the completion has this many tokens, end of text and stop ids are forbidden and stop strings do not count. */
@@ -1383,6 +1445,10 @@ export type ResponseFields = {
   guided_whitespace_pattern?: string | null,
   /** Not used. */
   guided_decoding_backend?: string | null,
+  /** A regular expression. */
+  regex?: string | null,
+  /** A grammar in EBNF. */
+  ebnf?: string | null,
   /** Most tokens of the answer, reasoning included. */
   max_output_tokens?: number | null,
   /** What the text must be: `format` is `text`, `json_object`, or `json_schema` with `schema` beside `type`; `verbosity` is for chat templates that know the word. */
@@ -1594,7 +1660,7 @@ export type Switches = {
   alwaysIncludeUsage: AlwaysIncludeUsage,
   /** Unit of `mirostat_target`. */
   mirostatTargetUnit: MirostatTargetUnit,
-  /** Which distribution log-probabilities describe when the request does not say. */
+  /** The distribution that log-probabilities describe when the request does not say. */
   logprobsMode: "raw" | "processed",
   /** What `text_offset` counts from when the prompt is not echoed. */
   textOffsetBase: TextOffsetBase,
@@ -1644,7 +1710,7 @@ export type Switches = {
   /** Whether an object of a JSON schema without `additionalProperties` may have members that the schema does not name,
   * and a tuple further items. */
   openObjects: boolean,
-  /** Whether an array of `prompt` may hold texts and token ids. */
+  /** Whether an array of `prompt` may hold strings and token ids. */
   mixedPrompts: boolean,
   /** Status of requests that are JSON, but not valid: 400 or 422. */
   invalidRequestStatus: 400 | 422,
@@ -1795,7 +1861,7 @@ export type ToolPrompts = "template" | "generic";
 export type TowerSizes = {
   /** The embedding length of the text models that it fits. */
   embeddingLength: number,
-  /** What stands for an image in a prompt. */
+  /** The placeholder of an image in a prompt. */
   placeholder: string,
   /** Layers. */
   layers: number,
@@ -1807,7 +1873,7 @@ export type TowerSizes = {
   heads: number,
   /** Width and height of a patch, in pixels. */
   patchPixels: number,
-  /** What becomes of an image. */
+  /** The sizes and tokens of images. */
   images: ImageSizes, };
 
 /** What happens to unknown fields. */

@@ -32,7 +32,7 @@ export interface OpenOptions {
   createHasher?: (() => Hasher) | undefined;
   /** The first file of a folder. */
   config?: string;
-  /** For tests. */
+  /** The clock; tests give their own. */
   clock?: Clock;
 }
 

@@ -1,10 +1,10 @@
 //! The field `model` of a request body: what it says, and the same body with another name in it. All other bytes stay as they
 //! are, because `JSON.parse` would change numbers that JavaScript cannot represent.
 
-/** What a body says. `isObject` is false for a body that the endpoint refuses whatever the model is. */
+/** The model that a body names. `isObject` is false for a body that the endpoint refuses whatever the model is. */
 export interface ModelField {
   isObject: boolean;
-  /** `undefined` if the field is missing, null or empty, as for the endpoint; another value than a text counts as `isObject: false`. */
+  /** `undefined` if the field is missing, null or empty, as for the endpoint; another value than a string counts as `isObject: false`. */
   model: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-//! What `Engine` does its work with: one model (`single.ts`) or several (`group.ts`).
+//! The core of `Engine`: one model (`single.ts`) or several (`group.ts`).
 
 import type { EngineInfo } from "../exchange/engine_info.js";
 import type { Answering } from "../api/fetch_door.js";

@@ -10,13 +10,13 @@ export type ListedModel = Omit<ModelCard, "capabilities"> & {
   aliases?: readonly string[];
 };
 
-/** What is known about a model. */
+/** A model as far as it is known. */
 export interface KnownModel extends NamedModel {
   /** The entry of its own endpoint when it was ready. */
   card: ModelCard | undefined;
 }
 
-/** What the model can do; `undefined` if that is not known before its first load. */
+/** The capabilities of the model; `undefined` if that is not known before its first load. */
 export function capabilitiesOf({ card, capabilities }: KnownModel): readonly string[] | undefined {
   return card?.capabilities ?? capabilities;
 }

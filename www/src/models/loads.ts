@@ -64,7 +64,7 @@ export class Loads {
   #current: Load | undefined;
   /** Loads that are not over, in the order of their numbers. */
   #loads: Load[] = [];
-  /** Those of `#loads` that want to go on. */
+  /** The loads of `#loads` that want to go on. */
   readonly #queue = new Set<Load>();
   #numbered = 0;
   #wake: (() => void)[] = [];

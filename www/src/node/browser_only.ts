@@ -1,4 +1,4 @@
-//! What only a page has a use for: outside of a browser it fails, and says what to use instead.
+//! Functions that only a page can use: outside of a browser they fail, and say what to use instead.
 
 import { InpageError } from "../api/inpage_error.js";
 import type * as page from "../exports.js";

@@ -57,7 +57,7 @@ export class DiskFolder {
     this.#path = path;
   }
 
-  /** As the code of the cache sees it. */
+  /** The folder as the code of the cache sees it. */
   get handle(): FileSystemDirectoryHandle {
     return this as unknown as FileSystemDirectoryHandle;
   }

@@ -13,9 +13,9 @@ export interface ThreadMessage {
   ports: readonly unknown[];
 }
 
-/** What a thread knows before its first message. */
+/** The data that a thread has before its first message. */
 export interface ThreadData {
-  /** What it is for. */
+  /** The purpose of the thread. */
   name: string;
 }
 

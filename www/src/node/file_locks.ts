@@ -52,7 +52,7 @@ export class FileLocks {
   }
 
   /**
-   * As `navigator.locks.request`, except that `steal` waits: a holder that no longer renews its lock loses it after
+   * Same as `navigator.locks.request`, except that `steal` waits: a holder that no longer renews its lock loses it after
    * `STALE_MS`.
    *
    * @throws DOMException named `AbortError` if the lock passes to another holder before the callback has ended

@@ -1,4 +1,4 @@
-//! What paths and `file:` URLs of models and adapters mean. The contents of the files are not read here.
+//! Resolves paths and `file:` URLs of models and adapters. The contents of the files are not read here.
 
 import { statSync } from "node:fs";
 import { basename } from "node:path";

@@ -1,4 +1,4 @@
-//! What the package needs from Node, Deno or Bun, in place of a browser.
+//! The platform of Node, Deno and Bun, in place of a browser.
 
 import { accessSync, constants, mkdirSync } from "node:fs";
 import { mkdir, readFile, statfs } from "node:fs/promises";

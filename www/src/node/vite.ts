@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
 
-/** What the plugin does; everything if omitted. */
+/** The tasks of the plugin; all if omitted. */
 export interface InpagePluginOptions {
   /**
    * Send the headers that make pages cross-origin isolated, from the development server and the preview: the CPU device has threads
@@ -31,7 +31,7 @@ interface DevServer {
   };
 }
 
-/** What the plugin uses to write a file of the build. */
+/** The part of the build that the plugin uses to write a file. */
 interface BuildContext {
   emitFile(file: { type: "asset"; fileName: string; source: string }): string;
 }
@@ -54,7 +54,7 @@ const ISOLATING = {
   "Cross-Origin-Embedder-Policy": "require-corp",
 };
 const SERVICE_WORKER = new URL("../sw.js", import.meta.url);
-/** What its last line names is not copied. */
+/** The last line of a script names its source map, which is not copied. */
 const SOURCE_MAP = /\n\/\/# sourceMappingURL=.*\s*$/;
 
 /** The plugin: `plugins: [inpage()]`. */

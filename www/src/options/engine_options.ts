@@ -77,7 +77,7 @@ export interface EngineOptions {
    * One engine for all tabs of the site that ask for the same model with the same options: one of them runs it, and when
    * that tab is closed, frozen or left, another one takes over and continues the in-flight requests. If omitted, models and
    * adapters that are named by URL are shared, until `setLora` is called. `true`: local files are shared too, and
-   * `setLora` changes the adapters for all tabs. A text: the same, with tabs that give the same text. `false`: an engine of its
+   * `setLora` changes the adapters for all tabs. A string: the same, with tabs that give the same string. `false`: an engine of its
    * own.
    */
   shared?: boolean | string;
@@ -113,6 +113,6 @@ export interface OneOfModels
   endpoint?: Pick<EngineSwitches, "chatTemplate">;
   /** Other names that requests may use for it. */
   aliases?: readonly string[];
-  /** What it can do, for requests for `default` and for the list of models before it was loaded for the first time. */
+  /** The capabilities of the model, for requests for `default` and for the list of models before it was loaded for the first time. */
   capabilities?: readonly string[];
 }

@@ -17,7 +17,7 @@ export interface FetchOptions {
 
 const NAMES = ["headers", "credentials", "mode", "priority", "referrer", "referrerPolicy"];
 
-/** What the download itself decides. */
+/** The headers that the download itself sets. */
 const RESERVED = ["range", "if-range", "if-none-match", "if-modified-since"];
 
 /** @throws TypeError naming the option that cannot be used */

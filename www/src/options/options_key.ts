@@ -2,7 +2,7 @@
 
 import type { EngineOptions } from "./engine_options.js";
 
-/** What objects without a text of their own (functions, files) are called in a key. */
+/** The numbers that name objects without a string of their own (functions, files) in a key. */
 const names = new WeakMap<object, number>();
 let named = 0;
 

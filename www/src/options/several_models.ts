@@ -9,7 +9,7 @@ export interface NamedModel {
   /** The id in requests and in lists. */
   name: string;
   aliases: readonly string[];
-  /** What it can do, as far as the app has said. */
+  /** The capabilities of the model, as far as the app has said. */
   capabilities: readonly string[] | undefined;
   /** The options of an engine with this model alone. */
   options: EngineOptions;
@@ -101,7 +101,7 @@ function checkName(name: string, place: string): void {
 
 function checkTexts(value: unknown, place: string): void {
   if (!Array.isArray(value) || !value.every((text) => typeof text === "string")) {
-    throw new TypeError(`${place} must be an array of texts`);
+    throw new TypeError(`${place} must be an array of strings`);
   }
 }
 

@@ -11,7 +11,7 @@ export type PromptApiOptions = { engine: Engine } | EngineOptions;
 
 export type Availability = "unavailable" | "downloadable" | "downloading" | "available";
 
-/** What a page expects of the model. */
+/** The capabilities that a page expects of the model. */
 export interface CoreOptions {
   expectedInputs?: readonly { type: string; languages?: readonly string[] }[];
   expectedOutputs?: readonly { type: string; languages?: readonly string[] }[];

@@ -1,4 +1,4 @@
-//! What the Prompt API takes as a prompt, as messages of a chat.
+//! Converts prompts of the Prompt API to messages of a chat.
 
 import type { ChatMessage } from "../generated/types.js";
 
@@ -12,7 +12,7 @@ export interface PromptPart {
 export interface PromptMessage {
   role: "system" | "user" | "assistant";
   content: string | readonly PromptPart[];
-  /** Of the last message, an assistant's: the answer continues it. */
+  /** True for the last message if it is an assistant's that the answer continues. */
   prefix?: boolean;
 }
 

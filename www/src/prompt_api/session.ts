@@ -11,7 +11,7 @@ export interface PromptOptions {
   responseConstraint?: object;
 }
 
-/** What a session starts with. */
+/** The state that a session starts with. */
 export interface SessionStart {
   engine: Engine;
   /** The messages that are never left out. */

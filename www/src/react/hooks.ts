@@ -8,7 +8,7 @@ import type { EngineOptions } from "../options/engine_options.js";
 import type { getEngine } from "../engine/get_engine.js";
 import { optionsKey } from "../options/options_key.js";
 
-/** What `useEngine` knows about its engine. */
+/** The state of the engine of `useEngine`. */
 export interface EngineState {
   /** The engine; undefined until its model is loaded. */
   engine: Engine | undefined;
@@ -21,7 +21,7 @@ export interface EngineState {
 /** A request without its prompt, which `complete` takes, and without `stream`: completions are streamed. */
 export type CompletionFields = Partial<Omit<CompletionRequest, "prompt" | "stream">>;
 
-/** What `useCompletion` takes. Other options than `engine` may differ with every rendering. */
+/** The options of `useCompletion`. Other options than `engine` may differ with every rendering. */
 export interface CompletionHookOptions {
   /** Options of the engine. Equal options share one engine. */
   engine?: EngineOptions;
@@ -35,7 +35,7 @@ export interface CompletionHookOptions {
 export interface CompletionState {
   /** The text so far. */
   completion: string;
-  /** From the call of `complete` until its text is whole, stopped or failed. The load of the model counts. */
+  /** True from the call of `complete` until its text is whole, stopped or failed. The load of the model counts. */
   isLoading: boolean;
   /** Why the last completion, or the load of the model, failed. */
   error: Error | undefined;
@@ -107,7 +107,7 @@ export function hooksWith(get: typeof getEngine): Hooks {
     const [error, setError] = useState<Error | undefined>(undefined);
     const latest = useRef(options);
     latest.current = options;
-    /** Of the completion that grows. */
+    /** Aborts the completion that grows. */
     const running = useRef<AbortController | undefined>(undefined);
 
     const stop = useCallback(() => {

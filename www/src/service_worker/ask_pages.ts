@@ -18,7 +18,7 @@ export function heardFrom(clientId: string): void {
   silent.delete(clientId);
 }
 
-/** What is asked. */
+/** A question to pages. */
 export interface Question {
   url: string;
   scope: string;

@@ -16,7 +16,7 @@ export interface EngineOwner {
   port: MessagePort;
 }
 
-/** What is requested, and from which tabs. */
+/** The engine that is wanted, and the tabs that are asked. */
 export interface Wanted {
   /** The URL that the engine has to serve. */
   url: string;

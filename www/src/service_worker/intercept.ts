@@ -44,7 +44,7 @@ import {
   workerLost,
 } from "./watch_exchange.js";
 
-/** Which requests to intercept. The pages that call `serveFromPage` decide about omitted members. */
+/** The requests to intercept. The pages that call `serveFromPage` decide about omitted members. */
 export interface InterceptOptions {
   /** Paths below which the engine answers. */
   basePaths?: readonly string[] | undefined;

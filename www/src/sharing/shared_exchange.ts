@@ -20,7 +20,7 @@ const OPENED = "opened";
 const ASK = "ask";
 const HERE = "here";
 
-/** What comes from the tab that runs the engine. */
+/** A message from the tab that runs the engine. */
 type FromOwner = ResponderMessage | typeof OPENED | typeof HERE;
 
 const channelOf = (exchange: string) => new BroadcastChannel(`inpage-exchange:${exchange}`);
@@ -110,7 +110,7 @@ export class SharedExchange {
   }
 }
 
-/** In the tab that runs the engine: connects the channel of an exchange with a port of the engine. `lost` aborts with the engine. */
+/** Called in the tab that runs the engine: connects the channel of an exchange with a port of the engine. `lost` aborts with the engine. */
 export function openForOther(
   exchange: string,
   port: MessagePort,

@@ -59,7 +59,7 @@ export class SharedKeeper implements Keeper {
   #hadOwner = false;
   /** Why this tab cannot start the engine. */
   #startFailure: unknown;
-  /** What this tab's engine has reported. */
+  /** The last report of this tab's engine. */
   #standing: Standing = { progress: undefined, state: "loading" };
   /** No more requests come from this tab. */
   #isRetired = false;
@@ -366,7 +366,7 @@ export class SharedKeeper implements Keeper {
     }
   }
 
-  /** As the owner: performs a call of this or another tab. */
+  /** Performs a call of this or another tab, as the owner. */
   async #answer(id: string, call: Call): Promise<void> {
     const own = this.#own;
     if (own === undefined) return;

@@ -1,9 +1,9 @@
-//! What the tabs that share an engine send each other, and which tabs share one. `shared_keeper.ts` sends and answers.
+//! The messages between tabs that share an engine, and which tabs share one. `shared_keeper.ts` sends and answers.
 
 import type { EngineChange, LoadState } from "../exchange/engine_change.js";
 import type { LoadProgress, LoraLocation, WireFailure } from "../exchange/protocol.js";
 
-/** A text that is equal for equal options. Files count as equal when their names, sizes and times are. */
+/** A string that is equal for equal options. Files count as equal when their names, sizes and times are. */
 export async function keyOf(options: unknown): Promise<string> {
   const text = JSON.stringify(options, (_, value) =>
     value instanceof Blob
@@ -14,7 +14,7 @@ export async function keyOf(options: unknown): Promise<string> {
   return Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** What a tab may ask of the owner, besides exchanges. */
+/** A call of a tab to the owner, besides exchanges. */
 export type Call =
   | { method: "ready" }
   | { method: "info" }
@@ -28,7 +28,7 @@ export interface Standing {
   state: LoadState;
 }
 
-/** On the channel of all tabs that share an engine. */
+/** A message on the channel of all tabs that share an engine. */
 export type Message =
   /** I run the engine from now on, or still do. */
   | ({ type: "owner"; owner: string } & Standing)

@@ -28,7 +28,7 @@ export interface WorkerPlace {
 export interface PlaceOptions {
   /** The hosted `inpage/sw.js`, or your own worker that calls `intercept()`; `/sw.js` if omitted. */
   serviceWorkerUrl?: string | URL;
-  /** As for `register()`; the folder of the script if omitted. */
+  /** The scope, as for `register()`; the folder of the script if omitted. */
   scope?: string;
   /** `module` for your own worker with imports. */
   type?: WorkerType;
@@ -95,11 +95,11 @@ export async function registerForClaims(
   }
 }
 
-/** What the URL of the script names. */
+/** The URLs that the URL of the script names. */
 interface NamedUrls {
-  /** Only origins that pages serve now. */
+  /** Whether origins that the script named before, and no page serves now, are left out. */
   narrow?: boolean;
-  /** Besides those that pages serve. */
+  /** Base paths besides those that pages serve. */
   basePaths?: readonly string[];
 }
 

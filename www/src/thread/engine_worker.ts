@@ -22,7 +22,7 @@ import type {
 /** How long a worker may take to send its last answers before it is terminated. */
 const DISPOSE_TIMEOUT_MS = 1000;
 
-/** What the worker does after these messages; it does nothing after the others. */
+/** The activity of the worker after these messages; it does nothing after the others. */
 const ACTIVITIES: { readonly [type in PageToWorker["type"]]?: WorkerActivity } = {
   start: "load",
   "load-allowed": "load",
@@ -45,7 +45,7 @@ export interface Admission {
   onOpenExchanges(): void;
 }
 
-/** In place of a thread that could not be started. */
+/** Stands for a thread that could not be started. */
 const NO_THREAD: EngineThread = {
   onmessage: null,
   onerror: null,

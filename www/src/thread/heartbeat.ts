@@ -6,7 +6,7 @@ import type { Pulse, WorkerActivity } from "../exchange/protocol.js";
 
 /** All limits. Tests shorten them. */
 export const HEARTBEAT = {
-  /** Between two questions, while the worker has something to do. */
+  /** The time between two questions, while the worker has something to do. */
   beatMs: 2000,
   /**
    * Beats without an answer after which the worker counts as lost: 10 s, 1 minute and 5 minutes. A worker that computes on the CPU
@@ -29,17 +29,17 @@ export class Heartbeat {
   /** The number of the last question. */
   #asked = 0;
   #isAnswered = true;
-  /** What the worker did when it was asked. */
+  /** The activity of the worker when it was asked. */
   #askedDuring: WorkerActivity = "idle";
   #silentBeats = 0;
-  /** What the worker did at its last answer. */
+  /** The activity of the worker at its last answer. */
   #activity: WorkerActivity = "idle";
-  /** What the worker was told to do since the last question. */
+  /** The activity that the worker was told to start since the last question. */
   #told: WorkerActivity | undefined;
   /** The oldest operation of the GPU that is not finished. */
   #operation: number | undefined;
   #operationBeats = 0;
-  /** In beats. */
+  /** The longest step of each activity, in beats. */
   readonly #longestSteps: Record<WorkerActivity, number> = { idle: 0, requests: 0, load: 0 };
   #isEnded = false;
 

@@ -2,13 +2,13 @@
 
 import type { EngineWorker } from "./engine_worker.js";
 
-/** What `Engine` uses of the worker that answers. */
+/** The part of the answering worker that `Engine` uses. */
 export type AnsweringWorker = Pick<
   EngineWorker,
   "ready" | "openExchanges" | "info" | "setLora" | "pauseDownload" | "fail" | "loadFailure"
 >;
 
-/** What `Engine` uses of a `WorkerKeeper`. */
+/** The part of a `WorkerKeeper` that `Engine` uses. */
 export interface Keeper {
   readonly worker: AnsweringWorker;
   connect(port: MessagePort, afterLoss?: boolean): Promise<AbortSignal>;

@@ -146,5 +146,5 @@ export class WorkerKeeper {
   }
 }
 
-/** For answers that no engine gives: never aborts. */
+/** A signal that never aborts, for answers that no engine gives. */
 const NEVER = new AbortController().signal;

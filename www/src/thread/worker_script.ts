@@ -4,7 +4,7 @@
 import { startPackagedWorker } from "../package_files.js";
 import { trustedScriptUrl } from "../site/trusted_script.js";
 
-/** By script: the URLs of modules that import it. They live as long as the page, because a worker starts its threads from its own URL. */
+/** The URLs of modules that import a script, by script. They live as long as the page, because a worker starts its threads from its own URL. */
 const importing = new Map<string, string>();
 
 /** @param scriptUrl the script, if the app gave one; otherwise the package's */

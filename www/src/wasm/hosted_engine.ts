@@ -14,11 +14,11 @@ export interface ExtendedDevice {
   readonly subgroups: boolean;
   /** WGSL has products of packed bytes. */
   readonly packedDot: boolean;
-  /** Starts compiling WGSL texts; resolves when all are compiled or refused. */
-  compileAhead(texts: string[]): Promise<void>;
+  /** Starts compiling WGSL sources; resolves when all are compiled or refused. */
+  compileAhead(sources: string[]): Promise<void>;
 }
 
-/** What the worker adds to WebGPU for the engine. */
+/** The functions that the worker adds to WebGPU for the engine. */
 export interface GivenWebGpu {
   /** The device that was created last. */
   readonly device: ExtendedDevice | undefined;

@@ -42,11 +42,11 @@ export interface EngineStart {
   readonly pageHasWebGpu?: boolean;
   /** How to load the model, as given by the caller; Rust validates it. */
   readonly load: LoadOptions;
-  /** What `kernels()` of a lost engine returned: this one uses the same if they compute correctly. */
+  /** The result of `kernels()` of a lost engine: this one uses the same if they compute correctly. */
   readonly kernels?: string | undefined;
-  /** What `kernels()` of an engine in an earlier visit returned: if nothing has changed, it is not tested again. */
+  /** The result of `kernels()` of an engine in an earlier visit: if nothing has changed, the kernels are not tested again. */
   readonly keptKernels?: string | undefined;
-  /** What JavaScript adds to wgpu; without it the engine uses WebGPU as wgpu does. */
+  /** The functions that JavaScript adds to wgpu; without them the engine uses WebGPU as wgpu does. */
   readonly webgpu?: GivenWebGpu;
   /** Resolves once waiting events were handled: the CPU device computes on the thread that receives them. */
   nextTurn(): Promise<void>;

@@ -6,14 +6,14 @@ const ENTRY_POINT = "main";
 
 /**
  * Makes `device` return pipelines that were compiled ahead when it is asked to create them, each once. Returns the
- * function that compiles WGSL texts; its promise resolves when all are compiled. Texts that the browser refuses are
+ * function that compiles WGSL sources; its promise resolves when all are compiled. Sources that the browser refuses are
  * skipped: their errors appear when wgpu requests them.
  */
-export function compileAheadOn(device: GPUDevice): (texts: string[]) => Promise<void> {
+export function compileAheadOn(device: GPUDevice): (sources: string[]) => Promise<void> {
   const modules = new Map<string, GPUShaderModule>();
-  const textOf = new WeakMap<GPUShaderModule, string>();
+  const sourceOf = new WeakMap<GPUShaderModule, string>();
   const compiled = new Map<GPUShaderModule, GPUComputePipeline>();
-  // A text is compiled ahead once: wgpu keeps the pipeline that it was given.
+  // A source is compiled ahead once: wgpu keeps the pipeline that it was given.
   const compiling = new Map<string, Promise<void>>();
   const createShaderModule = device.createShaderModule.bind(device);
   const createComputePipeline = device.createComputePipeline.bind(device);
@@ -25,9 +25,9 @@ export function compileAheadOn(device: GPUDevice): (texts: string[]) => Promise<
     const pipeline = compiled.get(module);
     const matches = descriptor.layout === "auto" && entryPoint === ENTRY_POINT && !constants;
     if (pipeline === undefined || !matches) return createComputePipeline(descriptor);
-    const text = textOf.get(module) ?? "";
+    const source = sourceOf.get(module) ?? "";
     compiled.delete(module);
-    modules.delete(text);
+    modules.delete(source);
     return pipeline;
   };
 
@@ -38,11 +38,13 @@ export function compileAheadOn(device: GPUDevice): (texts: string[]) => Promise<
     const compute = { module, entryPoint: ENTRY_POINT };
     compiled.set(module, await device.createComputePipelineAsync({ layout: "auto", compute }));
     modules.set(code, module);
-    textOf.set(module, code);
+    sourceOf.set(module, code);
   };
-  return async (texts) => {
+  return async (sources) => {
     // What a request needs while others compile in the background is compiled already, or waited for here.
-    for (const text of texts) if (!compiling.has(text)) compiling.set(text, compile(text));
-    await Promise.allSettled(texts.map((text) => compiling.get(text)));
+    for (const source of sources) {
+      if (!compiling.has(source)) compiling.set(source, compile(source));
+    }
+    await Promise.allSettled(sources.map((source) => compiling.get(source)));
   };
 }

@@ -26,7 +26,7 @@ const THREAD_NAME = "inpage-cpu-thread";
 /** Not measured beyond two: a cautious limit for machines with many processors. */
 const MAX_DEFAULT_THREADS = 8;
 
-/** What a thread needs to start. */
+/** The data that a thread needs to start. */
 interface ThreadStart {
   module: WebAssembly.Module;
   memory: WebAssembly.Memory;

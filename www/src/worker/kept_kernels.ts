@@ -6,7 +6,7 @@ import { readKernels, removeKernels, writeKernels } from "../model_source/store/
 import { firstKey } from "../model_source/sources/named_files.js";
 
 export class KeptKernels {
-  /** What was kept; undefined if that is nothing, and for an engine that takes over: the device may be to blame. */
+  /** The kept string; undefined if there is none, and for an engine that takes over: the device may be to blame. */
   readonly text: Promise<string | undefined>;
   /** The cache key of the model's first file; undefined if nothing is kept. */
   #key: string | undefined;

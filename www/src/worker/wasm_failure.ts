@@ -2,7 +2,7 @@
 
 import { EngineFailure, messageOf } from "../exchange/error_response.js";
 
-/** What browsers say of a `fetch` without an answer. */
+/** The messages of browsers about a `fetch` without an answer. */
 const NO_ANSWER = /failed to fetch|networkerror|load failed|fetch failed/i;
 
 /**

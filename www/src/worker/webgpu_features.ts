@@ -6,9 +6,9 @@ import { compileAheadOn } from "./compile_ahead.js";
 import { GpuOperations } from "./gpu_operations.js";
 import { type OnOutOfMemory, watchMemoryOf } from "./gpu_memory.js";
 
-/** What `extendWebGpu` gives the engine, and the worker. */
+/** The result of `extendWebGpu`, for the engine and for the worker. */
 export interface WebGpuExtension extends GivenWebGpu {
-  /** What the devices have not finished. */
+  /** The operations that the devices have not finished. */
   readonly operations: GpuOperations;
   /** Destroys all devices: the engine is dead. */
   destroy(): void;

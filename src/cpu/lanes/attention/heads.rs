@@ -21,7 +21,7 @@ pub(super) struct Heads<'a> {
     pub(super) kv_head: usize,
     pub(super) first: usize,
     pub(super) count: usize,
-    /// Of [`scratch_floats`] floats, for this thread alone.
+    /// Points to [`scratch_floats`] floats that only this thread uses.
     pub(super) scratch: *mut f32,
 }
 

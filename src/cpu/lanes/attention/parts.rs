@@ -1,4 +1,4 @@
-//! What an attention computes, checked, and its division into parts. `heads` computes a part.
+//! The checked description of an attention, and its division into parts. `heads` computes a part.
 
 use std::marker::PhantomData;
 
@@ -62,9 +62,9 @@ pub struct AttentionParts<'a> {
     pub(super) format: KvFormat,
     /// 0: none.
     pub(super) soft_cap: f32,
-    /// At least 1.
+    /// Query heads per KV head, at least 1.
     pub(super) group: usize,
-    /// At least 1.
+    /// KV heads, at least 1.
     pub(super) kv_heads: usize,
     pub(super) head_dim: usize,
     pub(super) window: usize,

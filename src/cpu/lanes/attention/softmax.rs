@@ -24,7 +24,7 @@ impl From<[u32; 2]> for Range {
     }
 }
 
-/// What is known of a query's softmax after some pages.
+/// The state of a query's softmax after some pages.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct Running {

@@ -11,7 +11,7 @@ use super::form::{CallForm, OutputForm};
 use super::{OutputPart, OutputReader};
 use crate::grammar::tool::Tool;
 
-/// What an output consists of.
+/// The parts of an output.
 #[derive(Debug, Default, PartialEq)]
 struct Read {
     content: String,

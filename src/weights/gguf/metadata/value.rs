@@ -19,10 +19,10 @@ macro_rules! value_enums {
         /// An array of values of one type.
         #[derive(Debug, Clone, PartialEq)]
         pub enum MetadataArray {
-            $(#[doc = concat!("Of GGUF ", stringify!($number), ".")] $variant(Vec<$number>),)*
-            /// Of GGUF bool.
+            $(#[doc = concat!("An array of GGUF ", stringify!($number), ".")] $variant(Vec<$number>),)*
+            /// An array of GGUF bool.
             Bool(Vec<bool>),
-            /// Of GGUF string.
+            /// An array of GGUF string.
             String(Vec<String>),
         }
 
@@ -121,7 +121,7 @@ impl MetadataValue {
         })
     }
 
-    /// For messages: `u32 7`, `string`, `an array of 3 i32`.
+    /// The value in messages: `u32 7`, `string`, `an array of 3 i32`.
     pub(super) fn described(&self) -> String {
         match (self, self.integer()) {
             (Self::Array(array), _) => {

@@ -50,7 +50,7 @@ impl ValueType {
         self as u32
     }
 
-    /// For messages: `u8`, `string`.
+    /// The name of the type in messages: `u8`, `string`.
     pub fn name(self) -> String {
         format!("{self:?}").to_lowercase()
     }

@@ -11,7 +11,7 @@ export class Arrival {
   #context: Context;
   #onSource: (source: ModelSource) => void;
   #growing: GrowingSource | undefined;
-  /** What was read so far. */
+  /** The data that was read so far. */
   #intake: Intake | undefined;
 
   /** @param onSource called once, as soon as the file can be read */

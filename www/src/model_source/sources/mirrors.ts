@@ -29,7 +29,7 @@ export async function openMirrored(
   return new MirroredSource(source, servers, open);
 }
 
-/** As `openMirrored`, for a source that is read from one server only. */
+/** Same as `openMirrored`, for a source that is read from one server only. */
 export function openFirst<T>(
   urls: readonly string[],
   open: OpenAt<T>,
@@ -128,7 +128,7 @@ class MirroredSource implements ModelSource {
   }
 }
 
-/** Which bytes were read, and their hashes. */
+/** The ranges of bytes that were read, and their hashes. */
 class ReadRanges {
   #hashed: { offset: number; length: number; digest: Promise<ArrayBuffer> }[] = [];
   /** The end of what was read in order, not hashed yet. */

@@ -19,7 +19,7 @@ const BASE = "https://inpage.invalid/";
 const indexUrl = (file: string) => BASE + encodeURIComponent(file);
 const partUrl = (file: string, part: number) => `${indexUrl(file)}?part=${part}`;
 
-/** What the index of a file says. */
+/** The content of the index of a file. */
 interface Index {
   sizeBytes: number;
   /** The size of a part; the last one may be shorter. */

@@ -12,7 +12,7 @@ const CREDENTIAL_WORDS = new Set([
   ...["pwd", "pass", "cred", "creds", "otp", "ticket", "session", "cookie"],
 ]);
 
-/** What such a name contains, in lower case and without its separators. */
+/** The words that such a name contains, in lower case and without its separators. */
 const CREDENTIAL =
   /token(?!i[sz])|jwt|passw(?:or)?d|passphrase|secret|signature|credential|hmac|bearer|sess(?:ion)?id|(?:api|access|secret|private|shared|auth|app|account|client|user|master|service|functions|subscription|licen[cs]e)key/;
 
@@ -67,7 +67,7 @@ export function cacheKey(url: string, ignored: readonly string[] = []): string {
   return key.href;
 }
 
-/** `url` as messages name it: without user name, password, query and fragment. A text that is no URL loses what follows `?` or `#`. */
+/** `url` as messages name it: without user name, password, query and fragment. A string that is no URL loses what follows `?` or `#`. */
 export function shownUrl(url: string | URL): string {
   const text = `${url}`;
   if (!URL.canParse(text)) return text.replace(/[?#].*$/s, "");
@@ -85,7 +85,7 @@ function bare(url: string): URL {
 }
 
 interface Parameter {
-  /** As it is written. */
+  /** The URL as it is written. */
   text: string;
   /** Decoded; empty if the parameter is a URL without a name. */
   name: string;

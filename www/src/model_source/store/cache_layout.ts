@@ -38,7 +38,7 @@ export const PINNED_FILE = "pinned";
 export const USED_FILE = "used";
 export const KERNELS_FILE = "kernels";
 
-/** What a server says of a version: replicas may say different things of the same bytes. */
+/** The validators that a server sends for a version: replicas may say different things of the same bytes. */
 export type Validators = Pick<FileVersion, "etag" | "lastModified">;
 
 /** The note of one version of a file. */
@@ -67,7 +67,7 @@ export interface StoredVersion {
   storedBytes: number;
 }
 
-/** What is stored of one file. */
+/** The stored state of one file. */
 export interface StoredEntry {
   /** The name of the entry's folder. */
   name: string;

@@ -20,7 +20,7 @@ interface KernelNote {
   browser: string;
   /** When the kernels were tested, in milliseconds since 1970. */
   testedAtMs: number;
-  /** What the engine found out. Only Rust reads it. */
+  /** The results of the engine. Only Rust reads them. */
   kernels: string;
 }
 

@@ -1,4 +1,4 @@
-//! Which version of a file an answer is about, and whether two answers are about the same one.
+//! Tells which version of a file an answer is about, and whether two answers are about the same one.
 
 /** Distinguishes versions of a file. */
 export interface FileVersion {

@@ -5,7 +5,7 @@ export interface Clock {
   nowMs(): number;
   /** @throws the signal's reason when it aborts */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
-  /** At least 0, less than 1. */
+  /** A random number of at least 0 and less than 1. */
   random(): number;
 }
 

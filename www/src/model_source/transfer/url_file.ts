@@ -50,11 +50,11 @@ export interface SourceOptions {
   createHasher?: (() => Hasher) | undefined;
   /** How the storage that sites share is used; undefined: not at all. */
   crossOrigin?: CrossOriginUse | undefined;
-  /** For tests. */
+  /** The clock; tests give their own. */
   clock?: Clock;
-  /** For tests. */
+  /** The size of a chunk; tests give their own. */
   chunkBytes?: number;
-  /** For tests: how much is read at once. */
+  /** The number of bytes that are read at once; tests give their own. */
   windowBytes?: number;
 }
 

@@ -19,11 +19,11 @@ pub(super) fn tokenizer() -> Tokenizer {
     ];
     tokens.extend((0..=255_u8).map(|byte| (format!("<0x{byte:02X}>"), BYTE)));
     tokens.extend(PIECES.map(|piece| (piece.to_owned(), 1)));
-    let (texts, types): (Vec<String>, Vec<i32>) = tokens.into_iter().unzip();
+    let (strings, types): (Vec<String>, Vec<i32>) = tokens.into_iter().unzip();
     let mut metadata = Metadata::new();
     metadata.insert("tokenizer.ggml.model", "llama");
-    metadata.insert("tokenizer.ggml.scores", vec![-1.0_f32; texts.len()]);
-    metadata.insert("tokenizer.ggml.tokens", texts);
+    metadata.insert("tokenizer.ggml.scores", vec![-1.0_f32; strings.len()]);
+    metadata.insert("tokenizer.ggml.tokens", strings);
     metadata.insert("tokenizer.ggml.token_type", types);
     Tokenizer::from_gguf(&metadata).unwrap()
 }

@@ -20,12 +20,12 @@ enum Step {
 const TOKENS: [&str; 3] = ["a", "b", "c"];
 
 fn tokenizer() -> Tokenizer {
-    let texts = TOKENS.map(str::to_owned).to_vec();
+    let strings = TOKENS.map(str::to_owned).to_vec();
     let mut metadata = Metadata::new();
     metadata.insert("tokenizer.ggml.model", "llama");
-    metadata.insert("tokenizer.ggml.scores", vec![-1.0_f32; texts.len()]);
-    metadata.insert("tokenizer.ggml.token_type", vec![1_i32; texts.len()]);
-    metadata.insert("tokenizer.ggml.tokens", texts);
+    metadata.insert("tokenizer.ggml.scores", vec![-1.0_f32; strings.len()]);
+    metadata.insert("tokenizer.ggml.token_type", vec![1_i32; strings.len()]);
+    metadata.insert("tokenizer.ggml.tokens", strings);
     Tokenizer::from_gguf(&metadata).unwrap()
 }
 
