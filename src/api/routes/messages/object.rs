@@ -113,19 +113,15 @@ impl MessageUsage {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(rename = "MessageBlockDelta"))]
-#[serde(tag = "type", rename_all = "snake_case")]
-#[allow(clippy::enum_variant_names)]
+#[serde(tag = "type")]
 pub(super) enum Delta<'a> {
-    TextDelta {
-        text: &'a str,
-    },
-    ThinkingDelta {
-        thinking: &'a str,
-    },
+    #[serde(rename = "text_delta")]
+    Text { text: &'a str },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: &'a str },
     /// Text of the JSON of `input`.
-    InputJsonDelta {
-        partial_json: &'a str,
-    },
+    #[serde(rename = "input_json_delta")]
+    InputJson { partial_json: &'a str },
 }
 
 /// An event of a streamed message.

@@ -105,15 +105,15 @@ impl Output {
         let delta = match &mut self.blocks[index] {
             Block::Text { text, .. } => {
                 text.push_str(&added);
-                Delta::TextDelta { text: &added }
+                Delta::Text { text: &added }
             }
             Block::Thinking { thinking, .. } => {
                 thinking.push_str(&added);
-                Delta::ThinkingDelta { thinking: &added }
+                Delta::Thinking { thinking: &added }
             }
             Block::ToolUse { .. } => {
                 self.arguments.push_str(&added);
-                Delta::InputJsonDelta {
+                Delta::InputJson {
                     partial_json: &added,
                 }
             }
