@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::conversation::Conversation;
 use super::declare::{Field, fields, wire_types};
 use super::given::{Given, call};
-use super::images::{ImageReader, Images};
+use super::images::{ImageUrls, RequestImages};
 use super::input::Turn;
 use super::kinds::{Shape, shape};
 use super::reader::{Fields, invalid_type, invalid_value, member, missing, shorten};
@@ -174,7 +174,7 @@ struct Turns {
     open: Option<Turn>,
     /// Id and function of each call.
     calls: Vec<(String, String)>,
-    images: ImageReader,
+    images: ImageUrls,
 }
 
 impl Turns {
@@ -184,7 +184,7 @@ impl Turns {
             said: Vec::new(),
             open: None,
             calls: Vec::new(),
-            images: ImageReader::new(switches),
+            images: ImageUrls::new(switches),
         }
     }
 
@@ -310,7 +310,7 @@ impl Turns {
         }
     }
 
-    fn finish(mut self) -> (Vec<Value>, Images) {
+    fn finish(mut self) -> (Vec<Value>, RequestImages) {
         self.close_user();
         self.close_assistant();
         (self.done, self.images.finish(MESSAGES))
@@ -379,7 +379,7 @@ impl<'a> Block<'a> {
     }
 
     /// A text or an image as a part of a message.
-    fn part(&self, images: &mut ImageReader) -> Result<Value> {
+    fn part(&self, images: &mut ImageUrls) -> Result<Value> {
         match self.kind {
             "text" => Ok(text_part(self.string("text")?)),
             "image" => {
@@ -431,7 +431,7 @@ impl<'a> Block<'a> {
     }
 
     /// The content of a result. Templates have no place for `is_error`, so the text says it.
-    fn result(&self, images: &mut ImageReader) -> Result<Value> {
+    fn result(&self, images: &mut ImageUrls) -> Result<Value> {
         let is_error = match member(self.members, "is_error") {
             None => false,
             Some(Value::Bool(is_error)) => *is_error,
