@@ -1,11 +1,12 @@
-// Selects the experts with the USED largest logits of a token (the lower id on ties, NaN last). Computes their
-// softmax over all experts or, with RENORMALIZE, over the selected ones. One workgroup per token.
+// Selects the experts of a token with the USED largest keys (the lower id on ties, NaN last), and computes their shares:
+// weights divided by the sum over all experts or, with RENORMALIZE, over the selected ones. One workgroup per token. A
+// module of shared/routing has keys and weights.
 @group(0) @binding(B_logits) var<storage, read> logits: array<u32>; // [tokens, EXPERTS], bits of f32
 @group(0) @binding(B_experts) var<storage, read_write> experts: array<u32>; // [tokens, USED]
 @group(0) @binding(B_shares) var<storage, read_write> shares: array<f32>; // [tokens, USED]
 
 var<workgroup> orders: array<u32, EXPERTS>;
-var<workgroup> powers: array<f32, EXPERTS>; // exp(logit - largest logit)
+var<workgroup> weights: array<f32, EXPERTS>; // shares before they are divided by their sum
 var<workgroup> chosen: array<u32, USED>;
 
 // A key that increases with the logit; 0 for NaN. Compilers may assume that there is no NaN, so only
@@ -31,7 +32,7 @@ fn main(
 ) {
     let token = workgroup.x;
     for (var expert = local; expert < EXPERTS; expert += WORKGROUP) {
-        orders[expert] = order_of(logits[token * EXPERTS + expert]);
+        orders[expert] = routing_key(logits[token * EXPERTS + expert], expert);
     }
     workgroupBarrier();
     var largest = 0u;
@@ -40,7 +41,7 @@ fn main(
     }
     for (var expert = local; expert < EXPERTS; expert += WORKGROUP) {
         let order = orders[expert];
-        powers[expert] = exp(value_of(order) - value_of(largest));
+        weights[expert] = routing_weight(logits[token * EXPERTS + expert], largest);
         // Ranks are a permutation for any logits, so every slot gets one expert.
         var rank = 0u;
         for (var other = 0u; other < EXPERTS; other++) {
@@ -53,17 +54,19 @@ fn main(
     }
     workgroupBarrier();
     for (var slot = local; slot < USED; slot += WORKGROUP) {
-        var sum = 0.0;
+        var sum = EPS;
         if (RENORMALIZE) {
             for (var i = 0u; i < USED; i++) {
-                sum += powers[chosen[i]];
+                sum += weights[chosen[i]];
             }
+        } else if (SIGMOID) {
+            sum = 1.0;
         } else {
             for (var expert = 0u; expert < EXPERTS; expert++) {
-                sum += powers[expert];
+                sum += weights[expert];
             }
         }
         experts[token * USED + slot] = chosen[slot];
-        shares[token * USED + slot] = powers[chosen[slot]] / sum;
+        shares[token * USED + slot] = weights[chosen[slot]] / sum * SCALE;
     }
 }

@@ -40,6 +40,9 @@ HALVES = {
 # f16 bits of the scales, used in turn: 0.013, -0.21, the least and greatest subnormal (negative),
 # the largest value, zero.
 SCALES = [0x22A8, 0xB2B8, 0x0001, 0x83FF, 0x7BFF, 0x0000]
+# The number, the block length, the bytes of a block and the elements of a byte, the first lowest, of types that the package
+# does not decode. Blocks begin with an f16 d; values are (2 * bit - 1) * d for bits, (q - 1) * d for pairs of bits.
+PLAIN = {"Q1_0": (41, 128, 18, 8), "Q2_0": (42, 64, 18, 4)}
 # From subnormal scales to the largest with finite values.
 EXPONENTS = [0, 1, 2, 120, 127, 252]
 # Types that both implementations can quantize to.
@@ -50,9 +53,26 @@ def little_endian(values):
     return np.ascontiguousarray(values).astype("<f4").tobytes().hex()
 
 
+def plain(name):
+    """The line with random blocks of a type of PLAIN and their values."""
+    number, block_len, block_bytes, per_byte = PLAIN[name]
+    random = np.random.default_rng([5, number])
+    blocks = random.integers(0, 256, (7, block_bytes), dtype=np.uint8)
+    scales = np.array((SCALES + SCALES[:1]), dtype="<u2")
+    blocks[:, :2] = scales.view(np.uint8).reshape(-1, 2)
+    d = scales.view("<f2").astype(np.float32).reshape(-1, 1)
+    bits = 8 // per_byte
+    quants = blocks[:, 2:, None] >> np.arange(0, 8, bits, dtype=np.uint8) & (2**bits - 1)
+    levels = quants.reshape(-1, block_len).astype(np.float32)
+    levels = levels * 2 - 1 if bits == 1 else levels - 1
+    return f"decode {name} {blocks.tobytes().hex()} {little_endian(levels * d)}"
+
+
 def main():
     sizes = gguf.GGML_QUANT_SIZES.items()
     lines = [f"type {ty.name} {int(ty)} {len} {bytes}" for ty, (len, bytes) in sizes]
+    known = {ty.name for ty in gguf.GGML_QUANT_SIZES}
+    lines += [f"type {name} {number} {length} {size}" for name, (number, length, size, _) in PLAIN.items() if name not in known]
     for ty, halves in HALVES.items():
         # A seed per type, so that adding a type changes no other line.
         random = np.random.default_rng([5, int(ty)])
@@ -69,6 +89,7 @@ def main():
         values = gguf.quants.dequantize(blocks, ty)
         assert np.isfinite(values).all(), ty
         lines.append(f"decode {ty.name} {blocks.tobytes().hex()} {little_endian(values)}")
+    lines += [plain(name) for name in PLAIN]
     for ty in ENCODED:
         random = np.random.default_rng([6, int(ty)])
         values = random.normal(0, 1, (4, 32)).astype(np.float32)

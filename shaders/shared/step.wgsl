@@ -22,6 +22,11 @@ fn row_length(row: u32) -> u32 {
     return step[row_table(row) - 1u];
 }
 
+// The slot of the state of a row's sequence.
+fn row_state(row: u32) -> u32 {
+    return step[row_table(row) - 5u];
+}
+
 // The first token of a row's segment.
 fn row_first(row: u32) -> u32 {
     return step[row_table(row) - 4u];

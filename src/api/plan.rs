@@ -3,6 +3,7 @@
 
 use super::fields::images::RequestImages;
 use super::fields::{Constraint, Length, Logprobs, Prompt, PromptTokens, Restrictions, Sampling};
+use super::models::{ReadyModel, ToolPrompts};
 
 /// Text to generate.
 #[derive(Debug)]
@@ -41,8 +42,16 @@ pub(super) struct Plan {
 /// How a message of the assistant is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MessagePlan {
-    /// It may hold several calls.
-    pub parallel_calls: bool,
+    /// It may hold several calls. `None`: as suits the model.
+    pub parallel_calls: Option<bool>,
+}
+
+impl MessagePlan {
+    /// Whether it may hold several calls. A model that was not trained with tools does not stop after the first one by itself.
+    pub(super) fn allows_parallel_calls(self, model: &ReadyModel) -> bool {
+        self.parallel_calls
+            .unwrap_or(model.tools != Some(ToolPrompts::Generic))
+    }
 }
 
 /// The text that follows the prompt and the completion.

@@ -30,7 +30,8 @@ fn rewritten(page: &str) -> String {
                 }
                 routes::field_tables(&groups)
             }
-            ("refused", "") => fields::vendors::table(),
+            ("refused", "") => fields::vendors::table(fields::vendors::REFUSED),
+            ("refused", "chat") => fields::vendors::table(fields::vendors::REFUSED_IN_CHAT),
             ("switches", "") => switches::table(),
             _ => panic!("{PAGE}: nothing makes \"{what}\""),
         };

@@ -47,6 +47,8 @@ pub enum GrammarSource {
     },
     /// A grammar in llama.cpp's GBNF; starts at `root`.
     Gbnf(String),
+    /// A grammar in xgrammar's EBNF; starts at `root`.
+    Ebnf(String),
     /// A Lark grammar in llguidance's dialect; starts at `start`.
     Lark(String),
     /// `{"grammars": [...], "max_tokens"?}` of llguidance.
@@ -202,8 +204,9 @@ impl Compiler {
                     schema, whitespace, objects, budget,
                 )?)
             }
-            GrammarSource::Gbnf(text) => {
-                let text = gbnf::to_lark(text)?;
+            GrammarSource::Gbnf(text) | GrammarSource::Ebnf(text) => {
+                let is_ebnf = matches!(source, GrammarSource::Ebnf(_));
+                let text = gbnf::to_lark(text, is_ebnf)?;
                 GrammarWithLexer::from_lark(lark::prepare(&text, self.trie(), objects, budget)?)
             }
             GrammarSource::Lark(text) => {
@@ -354,6 +357,7 @@ impl GrammarSource {
             | GrammarSource::Turn(_) => true,
             GrammarSource::Regex(_)
             | GrammarSource::Gbnf(_)
+            | GrammarSource::Ebnf(_)
             | GrammarSource::Lark(_)
             | GrammarSource::LlGuidance(_) => false,
         }
@@ -362,9 +366,10 @@ impl GrammarSource {
     /// Bytes of source text.
     fn size(&self) -> usize {
         match self {
-            GrammarSource::Regex(text) | GrammarSource::Lark(text) | GrammarSource::Gbnf(text) => {
-                text.len()
-            }
+            GrammarSource::Regex(text)
+            | GrammarSource::Lark(text)
+            | GrammarSource::Gbnf(text)
+            | GrammarSource::Ebnf(text) => text.len(),
             GrammarSource::JsonObject => 0,
             GrammarSource::JsonSchema(value)
             | GrammarSource::SpacedJsonSchema { schema: value, .. }

@@ -24,6 +24,7 @@ mod opener;
 mod output;
 mod regex;
 mod schema;
+mod stop_regex;
 mod token_trie;
 mod tool;
 mod validity;
@@ -35,6 +36,7 @@ pub use matcher::{Matcher, Next};
 pub use output::{OutputForm, OutputPart, OutputReader};
 pub use regex::choice_regex;
 pub use schema::Whitespace;
+pub use stop_regex::stop_pattern;
 pub use tool::{Tool, ToolCall};
 pub use validity::check_schema;
 

@@ -3,7 +3,10 @@
 use burn::tensor::{Device, Tensor};
 
 use super::{
-    layers::tower::{PatchSteps, Tower},
+    layers::{
+        mixer::LayerMemory,
+        tower::{PatchSteps, Tower},
+    },
     load::TowerPlan,
     patch_grid::PatchGrid,
     vision::{Join, VisionConfig},
@@ -14,7 +17,6 @@ use crate::{
     images::Image,
     ops::{
         Variant,
-        kv_memory::KvMemory,
         step::{PAGE_TOKENS, PARTS, Rotary, Segment, Step},
     },
 };
@@ -25,7 +27,7 @@ pub struct Vision {
     tower: Tower,
     config: VisionConfig,
     /// K and V of one layer at a time.
-    kv: KvMemory,
+    kv: LayerMemory,
     steps: PatchSteps,
     pages: Vec<u32>,
     /// The learned positions of the last pixels' patches, on the device. The tiles of an image have the same.
@@ -45,7 +47,7 @@ impl Vision {
         let tensors = device.tensors();
         let patches = plan.config.squares.max_patches;
         Vision {
-            kv: reservation.memory(tensors),
+            kv: LayerMemory::Kv(reservation.memory(tensors)),
             steps: PatchSteps {
                 whole: Step::new(patches, reservation.pages, tensors),
                 windows: window_step(&plan.config, tensors),
@@ -168,6 +170,7 @@ fn window<'a>(
         position: begin % PAGE_TOKENS,
         tokens: end - begin,
         pages: &pages[begin / PAGE_TOKENS..end.div_ceil(PAGE_TOKENS)],
+        state: 0,
         is_seen_whole: false,
         rotary: Rotary {
             offset: 0,

@@ -69,6 +69,8 @@ pub struct Hyperparameters {
     pub context_tokens: usize,
     /// Layers.
     pub layers: usize,
+    /// Layers with a recurrence in place of attention.
+    pub recurrent_layers: usize,
     /// Width of the residual stream.
     pub dim: usize,
     /// Width of the feed-forward layers; of one expert, where there are experts.
@@ -153,6 +155,8 @@ pub struct MemoryReport {
     pub weight_bytes: u64,
     /// KV cache of all layers.
     pub kv_bytes: u64,
+    /// States of sequences in recurrent layers.
+    pub state_bytes: u64,
     /// Other memory of steps and samplers, approximately.
     pub scratch_bytes: u64,
     /// The sum.
@@ -166,7 +170,7 @@ pub struct MemoryReport {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct BufferReport {
-    /// A tensor's name, or `KV cache of a layer`.
+    /// A tensor's name, `KV cache of a layer` or `states of a layer`.
     pub name: String,
     /// Its size.
     pub bytes: u64,
@@ -236,6 +240,7 @@ fn hyperparameters(gguf: &Gguf, config: &ModelConfig) -> Hyperparameters {
     Hyperparameters {
         context_tokens: config.context_tokens,
         layers: config.layers.len(),
+        recurrent_layers: config.layers.iter().filter(|it| it.is_recurrent).count(),
         dim: config.dim,
         ffn_dim: config.ffn_dim,
         heads: config.heads,
@@ -288,26 +293,29 @@ fn rope_report(gguf: &Gguf, config: &ModelConfig, rope: &Rope) -> RopeReport {
 }
 
 fn memory(gguf: &Gguf, config: &ModelConfig, reservation: KvReservation) -> MemoryReport {
-    let weight_bytes = gguf
-        .tensors
-        .iter()
-        .map(|it| DeviceBytes::of(it).sum())
-        .sum();
+    let tensors = gguf.tensors.iter().filter(|it| !config.ignores(&it.name));
+    let weight_bytes = tensors.map(|it| DeviceBytes::of(it).sum()).sum();
     let kv_bytes = reservation.bytes();
     let scratch_bytes = scratch_bytes(config, reservation);
     let kv = BufferReport {
         name: "KV cache of a layer".into(),
         bytes: reservation.layer_bytes(),
     };
-    let largest = weight_buffers(gguf);
+    let states = BufferReport {
+        name: "states of a layer".into(),
+        bytes: reservation.states.layer_bytes(),
+    };
+    let state_bytes = reservation.states.bytes();
+    let largest = weight_buffers(gguf).chain([states]);
     MemoryReport {
         context_tokens: reservation.context_tokens,
         kv_format: reservation.format,
         kv_pool_tokens: reservation.pages * PAGE_TOKENS,
         weight_bytes,
         kv_bytes,
+        state_bytes,
         scratch_bytes,
-        total_bytes: weight_bytes + kv_bytes + scratch_bytes,
+        total_bytes: weight_bytes + kv_bytes + state_bytes + scratch_bytes,
         largest_buffer: largest.fold(kv, |largest, buffer| match buffer.bytes > largest.bytes {
             true => buffer,
             false => largest,

@@ -77,6 +77,7 @@ fn a_small_llama_is_reported_as_in_its_header() {
         hyperparameters: Some(Hyperparameters {
             context_tokens: 128,
             layers: 2,
+            recurrent_layers: 0,
             dim: 64,
             ffn_dim: 128,
             heads: 4,
@@ -94,6 +95,7 @@ fn a_small_llama_is_reported_as_in_its_header() {
             kv_pool_tokens: 128,
             weight_bytes: 229_376 + 16 * 4 + 1280,
             kv_bytes: 2 * 128 * 64 * 2,
+            state_bytes: 0,
             scratch_bytes,
             total_bytes: 230_720 + 32_768 + scratch_bytes,
             largest_buffer: BufferReport {

@@ -1,12 +1,14 @@
-//! The size of a model's KV cache, validated before anything is loaded. The engine assigns its pages.
+//! The size of a model's KV cache and of its recurrent states, validated before anything is loaded. The engine assigns
+//! pages and slots.
 
 use burn::tensor::Device;
 
-use super::{config::ModelConfig, load_options::LoadOptions};
+use super::{config::ModelConfig, layers::mixer::LayerMemory, load_options::LoadOptions};
 use crate::{
     Error, Result,
     ops::{
         kv_memory::{KvFormat, KvMemory},
+        state_memory::StateMemory,
         step::PAGE_TOKENS,
     },
 };
@@ -19,7 +21,12 @@ pub(super) const ENCODER_BATCH_TOKENS: usize = 512;
 /// Most texts in a step of an encoder.
 pub(super) const ENCODER_BATCH_TEXTS: usize = 32;
 
-/// The KV cache to reserve.
+/// Slots for states, as far as they take no more than this many bytes.
+const STATE_BYTES: u64 = 256 << 20;
+/// Slots for states, whatever they take, and at most.
+const STATE_SLOTS: std::ops::RangeInclusive<u64> = 4..=64;
+
+/// The KV cache and the states to reserve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KvReservation {
     /// Longest sequence, in tokens.
@@ -30,8 +37,21 @@ pub(super) struct KvReservation {
     pub(super) format: KvFormat,
     /// Elements of the K or V of one token in one layer.
     pub(super) kv_dim: usize,
-    /// Layers.
+    /// Layers with a KV cache.
     pub(super) layers: usize,
+    /// The states of recurrent layers.
+    pub(super) states: StateReservation,
+}
+
+/// The states of recurrent layers to reserve; all numbers are 0 if there are no such layers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct StateReservation {
+    /// Recurrent layers.
+    pub(super) layers: usize,
+    /// States of sequences and snapshots.
+    pub(super) slots: usize,
+    /// Words of a state in one layer.
+    pub(super) words: usize,
 }
 
 impl KvReservation {
@@ -50,8 +70,20 @@ impl KvReservation {
             return KvReservation::of_encoder(options, config, max_bytes);
         }
         let heads = [config.kv_heads, config.head_dim];
-        let (tokens, layers) = (config.context_tokens, config.layers.len());
-        KvReservation::of_sizes(options, tokens, heads, layers, max_bytes)
+        let recurrent = config.layers.iter().filter(|layer| layer.is_recurrent);
+        let recurrent = recurrent.count();
+        let (tokens, layers) = (config.context_tokens, config.layers.len() - recurrent);
+        let reservation = KvReservation::of_sizes(options, tokens, heads, layers, max_bytes)?;
+        let Some(recurrence) = config.recurrence.filter(|_| recurrent > 0) else {
+            return Ok(reservation);
+        };
+        let words = StateMemory::slot_words_of(recurrence.state_len(config.dim));
+        let sequences = (reservation.pages * PAGE_TOKENS) / reservation.context_tokens;
+        let states = StateReservation::new(recurrent, words, sequences, max_bytes)?;
+        Ok(KvReservation {
+            states,
+            ..reservation
+        })
     }
 
     /// K and V of one layer at a time, exact, for a step of an encoder: its longest text, or several short ones,
@@ -70,6 +102,7 @@ impl KvReservation {
             format: KvFormat::F32,
             kv_dim: config.kv_dim(),
             layers: 1,
+            states: StateReservation::default(),
         };
         let bytes = reservation.layer_bytes();
         if bytes > max_bytes {
@@ -108,6 +141,7 @@ impl KvReservation {
             format,
             kv_dim,
             layers,
+            states: StateReservation::default(),
         };
         let bytes = reservation.layer_bytes();
         if bytes > max_bytes {
@@ -136,9 +170,51 @@ impl KvReservation {
             .with_context(self.context_tokens)
     }
 
+    /// The memory of a layer of either kind.
+    pub(super) fn layer_memory(self, is_recurrent: bool, device: &Device) -> LayerMemory {
+        let StateReservation { slots, words, .. } = self.states;
+        match is_recurrent {
+            true => LayerMemory::States(StateMemory::new(slots, words, device)),
+            false => LayerMemory::Kv(self.memory(device)),
+        }
+    }
+
     /// Bytes of one layer, which is one buffer.
     pub(super) fn layer_bytes(self) -> u64 {
         self.pages as u64 * 4 * self.format.page_words(self.kv_dim) as u64
+    }
+
+    /// Bytes of the KV cache of all layers.
+    pub(super) fn bytes(self) -> u64 {
+        self.layer_bytes() * self.layers as u64
+    }
+}
+
+impl StateReservation {
+    /// States of `words` words in each of `layers` layers: one for each of `sequences` and for a snapshot, and more as
+    /// long as they take little memory.
+    fn new(layers: usize, words: usize, sequences: usize, max_bytes: u64) -> Result<Self> {
+        let slot_bytes = 4 * words as u64;
+        let least = (sequences as u64 + 1).max(*STATE_SLOTS.start());
+        let most = least.max(*STATE_SLOTS.end());
+        let cheap = STATE_BYTES / (slot_bytes * layers as u64);
+        let slots = cheap.clamp(least, most).min(max_bytes / slot_bytes);
+        if slots < 2 {
+            return Err(Error::OutOfMemory(format!(
+                "two recurrent states of a layer take {} bytes, and this device's kernels see at most {max_bytes}",
+                2 * slot_bytes
+            )));
+        }
+        Ok(Self {
+            layers,
+            slots: slots as usize,
+            words,
+        })
+    }
+
+    /// Bytes of one layer, which is one buffer.
+    pub(super) fn layer_bytes(self) -> u64 {
+        4 * self.slots as u64 * self.words as u64
     }
 
     /// Bytes of all layers.
@@ -150,7 +226,10 @@ impl KvReservation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{model::architectures, weights::Metadata};
+    use crate::{
+        model::architectures,
+        weights::{Metadata, MetadataArray, MetadataValue},
+    };
 
     fn reserve(options: LoadOptions, model_tokens: usize, max_bytes: u64) -> Result<KvReservation> {
         KvReservation::of_sizes(options, model_tokens, [2, 32], 3, max_bytes)
@@ -176,6 +255,56 @@ mod tests {
             let page_bytes = 2 * 64 * 64 * 2;
             assert_eq!(reserved.bytes(), 3 * pages as u64 * page_bytes);
         }
+    }
+
+    /// 2 x 64 numbers of each of two layers, and K and V of 2 x 16 f16 of the third.
+    #[test]
+    fn recurrent_layers_have_states_in_place_of_keys() {
+        let mut metadata = Metadata::new();
+        metadata.insert("general.architecture", "lfm2");
+        for (key, value) in [
+            ("block_count", 3),
+            ("context_length", 512),
+            ("embedding_length", 64),
+            ("feed_forward_length", 128),
+            ("attention.head_count", 4),
+            ("shortconv.l_cache", 3),
+        ] {
+            metadata.insert(format!("lfm2.{key}"), value as u32);
+        }
+        metadata.insert("lfm2.attention.layer_norm_rms_epsilon", 1e-6f32);
+        let heads = MetadataValue::Array(MetadataArray::I32(vec![0, 2, 0]));
+        metadata.insert("lfm2.attention.head_count_kv", heads);
+        let config = architectures::configure(&metadata, Some(3)).unwrap();
+        let options = LoadOptions {
+            context_tokens: Some(PAGE_TOKENS),
+            kv_pool_tokens: Some(PAGE_TOKENS),
+            ..LoadOptions::default()
+        };
+        let reservation = KvReservation::new(options, &config, u64::MAX).unwrap();
+        assert_eq!(reservation.bytes(), PAGE_TOKENS as u64 * 2 * 32 * 2);
+        let states = reservation.states;
+        assert_eq!((states.layers, states.words), (2, 128));
+        assert_eq!(states.bytes(), 2 * 4 * 128 * states.slots as u64);
+    }
+
+    #[test]
+    fn small_states_have_many_slots_and_large_ones_a_few() {
+        for (words, sequences, max_bytes, slots) in [
+            (1 << 10, 1, u64::MAX, 64),
+            (1 << 10, 100, u64::MAX, 101),
+            // A MiB in each of 18 layers.
+            (1 << 18, 1, u64::MAX, 14),
+            (1 << 18, 20, u64::MAX, 21),
+            (1 << 18, 1, 5 << 20, 5),
+            (1 << 22, 1, u64::MAX, 4),
+        ] {
+            let states = StateReservation::new(18, words, sequences, max_bytes).unwrap();
+            assert_eq!(states.slots, slots, "{words} words, {sequences} sequences");
+            assert_eq!(states.bytes(), 18 * 4 * (slots * words) as u64);
+        }
+        let error = StateReservation::new(18, 1 << 18, 1, (2 << 20) - 1).unwrap_err();
+        assert!(error.to_string().contains("2097152 bytes"), "{error}");
     }
 
     #[test]

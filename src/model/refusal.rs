@@ -58,14 +58,19 @@ pub fn check_budget(gguf: &Gguf, options: LoadOptions, device_bytes: Option<u64>
     let MemoryReport {
         weight_bytes,
         kv_bytes,
+        state_bytes,
         scratch_bytes,
         total_bytes,
         kv_pool_tokens,
         kv_format,
         ..
     } = need;
+    let states = match state_bytes {
+        0 => String::new(),
+        bytes => format!(", recurrent states {}", mebibytes(bytes)),
+    };
     Err(Error::OutOfMemory(format!(
-        "the model needs {} of memory (weights {}, KV cache of {kv_pool_tokens} tokens as {} {}, steps {}), and \
+        "the model needs {} of memory (weights {}, KV cache of {kv_pool_tokens} tokens as {} {}{states}, steps {}), and \
          {who_allows} {}; {}",
         mebibytes(total_bytes),
         mebibytes(weight_bytes),

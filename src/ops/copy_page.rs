@@ -1,4 +1,4 @@
-//! Copy of a KV page, for a sequence that diverges from another in the middle of a page.
+//! Copy of a KV page, for a sequence that diverges from another in the middle of a page, and of the state of a sequence.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
@@ -7,7 +7,7 @@ use burn::{
 };
 use burn_wgpu::CubeTensor;
 
-use super::{kv_memory::KvMemory, op::op};
+use super::{kv_memory::KvMemory, op::op, state_memory::StateMemory};
 use crate::kernel::{Kernel, grid, wgsl};
 
 /// The arguments of the op.
@@ -33,6 +33,17 @@ pub fn copy_page(kv: &mut KvMemory, pages: Tensor<1, Int>) {
         words: page_words,
     });
     kv.put(Tensor::from_dispatch(copied));
+}
+
+/// Copies the state in slot `slots[0]` of a layer to slot `slots[1]` in place.
+pub fn copy_state(states: &mut StateMemory, slots: Tensor<1, Int>) {
+    let words = states.slot_words();
+    let copied = Dispatch::copy_page(Arguments {
+        kv: states.take().into_dispatch(),
+        pages: slots.into_dispatch(),
+        words,
+    });
+    states.put(Tensor::from_dispatch(copied));
 }
 
 /// The composed kernel. A page has `words` words, a multiple of 4.

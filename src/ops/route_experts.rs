@@ -12,13 +12,15 @@ use burn::{
 };
 use burn_wgpu::CubeTensor;
 
-use super::op::{op, output, output_words, twin_output, twin_output_words};
+use super::op::{Maybe, op, output, output_words, twin_output, twin_output_words};
 use crate::kernel::{Kernel, wgsl};
 
 /// The arguments of the op.
 #[derive(ExtensionType)]
 pub(super) struct Arguments<B: Backend> {
     pub(super) logits: FloatTensor<B>,
+    #[extension_type]
+    pub(super) bias: Maybe<B>,
     pub(super) shape: RouteShape,
 }
 
@@ -42,28 +44,38 @@ pub struct Routes {
     pub shares: Tensor<2>,
 }
 
-/// Sizes and kind of softmax of a routing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Sizes and kind of a routing.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RouteShape {
     /// Experts to choose from, at most [`MAX_EXPERTS`].
     pub experts: usize,
     /// Experts of a token, at most [`MAX_USED`].
     pub used: usize,
-    /// The softmax is over the selected experts, so that shares sum to 1, instead of over all experts.
+    /// The softmax is over the selected experts, so that shares sum to 1, instead of over all experts. Sigmoids are divided
+    /// by their sum.
     pub renormalize: bool,
+    /// Shares are sigmoids of logits instead of a softmax.
+    pub is_sigmoid: bool,
+    /// Factor of shares.
+    pub scale: f32,
 }
 
+/// Added to a sum of sigmoids, as LFM2 does.
+const SIGMOID_EPS: f32 = 1e-6;
+
 /// Selects the experts with the largest of `logits` `[tokens, experts]`: the lower number on ties, NaN last.
-/// NaN gives NaN shares, but always a valid expert.
-pub fn route_experts(logits: Tensor<2>, shape: RouteShape) -> Routes {
+/// NaN gives NaN shares, but always a valid expert. A `bias` `[experts]` is added to sigmoids, for the selection only.
+pub fn route_experts(logits: Tensor<2>, bias: Option<Tensor<1>>, shape: RouteShape) -> Routes {
     assert!(shape.experts <= MAX_EXPERTS, "too many experts");
     assert!(
         (1..=shape.experts.min(MAX_USED)).contains(&shape.used),
         "a wrong number of experts per token"
     );
     assert_eq!(logits.dims()[1], shape.experts, "logits of other experts");
+    assert!(bias.is_none() || shape.is_sigmoid, "a bias of a softmax");
     let (experts, shares) = Dispatch::route_experts(Arguments {
         logits: logits.into_dispatch(),
+        bias: bias.into(),
         shape,
     });
     Routes {
@@ -73,14 +85,25 @@ pub fn route_experts(logits: Tensor<2>, shape: RouteShape) -> Routes {
 }
 
 /// The composed kernel.
-pub fn kernel(shape: RouteShape) -> Kernel {
-    Kernel::new("route_experts")
+pub fn kernel(shape: RouteShape, has_bias: bool) -> Kernel {
+    let kernel = Kernel::new("route_experts")
         .binding("logits")
         .binding("experts")
-        .binding("shares")
+        .binding("shares");
+    let kernel = match (shape.is_sigmoid, has_bias) {
+        (false, _) => kernel.module(wgsl!("shared/routing/softmax")),
+        (true, false) => kernel.module(wgsl!("shared/routing/sigmoid")),
+        (true, true) => kernel
+            .binding("bias")
+            .module(wgsl!("shared/routing/biased_sigmoid")),
+    };
+    kernel
         .constant("EXPERTS", shape.experts)
         .constant("USED", shape.used)
         .constant_bool("RENORMALIZE", shape.renormalize)
+        .constant_f32("EPS", if shape.is_sigmoid { SIGMOID_EPS } else { 0.0 })
+        .constant_bool("SIGMOID", shape.is_sigmoid)
+        .constant_f32("SCALE", shape.scale)
         .constant("WORKGROUP", WORKGROUP)
         .module(wgsl!("route_experts"))
 }
@@ -89,34 +112,46 @@ pub(super) fn launch(args: Arguments<Cube>) -> (CubeTensor, CubeTensor) {
     let [tokens, _] = args.logits.shape().dims();
     let experts = output_words(&args.logits, [tokens, args.shape.used]);
     let shares = output(&args.logits, [tokens, args.shape.used]);
-    kernel(args.shape).launch(&[&args.logits, &experts, &shares], [tokens as u32, 1, 1]);
+    let bias = args.bias.as_ref();
+    let mut buffers = vec![&args.logits, &experts, &shares];
+    buffers.extend(bias);
+    kernel(args.shape, bias.is_some()).launch(&buffers, [tokens as u32, 1, 1]);
     (experts, shares)
 }
 
 pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
+    let Arguments { shape, bias, .. } = args;
     let [tokens, _] = args.logits.shape().dims();
     let (mut experts, mut shares) = (Vec::new(), Vec::new());
-    for row in args
-        .logits
-        .storage::<f32>()
-        .chunks_exact(args.shape.experts)
-    {
+    let bias = bias.as_ref().map(|bias| bias.storage::<f32>());
+    for row in args.logits.storage::<f32>().chunks_exact(shape.experts) {
+        let sigmoid = |expert: usize| 1.0 / (1.0 + (-row[expert]).exp());
         // NaN sorts below everything else.
-        let place = |expert: usize| (!row[expert].is_nan(), row[expert]);
+        let place = |expert: usize| {
+            let score = match bias {
+                Some(bias) => sigmoid(expert) + bias[expert],
+                None => row[expert],
+            };
+            (!row[expert].is_nan(), score)
+        };
         let mut order: Vec<usize> = (0..row.len()).collect();
         order.sort_by(|&a, &b| {
             let by_logit = place(b).partial_cmp(&place(a));
             by_logit.unwrap_or(std::cmp::Ordering::Equal)
         });
-        let power = |expert: usize| (row[expert] - row[order[0]]).exp();
-        let chosen = &order[..args.shape.used];
-        let sum: f32 = if args.shape.renormalize {
-            chosen.iter().map(|&expert| power(expert)).sum()
-        } else {
-            (0..args.shape.experts).map(power).sum()
+        let weight = |expert: usize| match shape.is_sigmoid {
+            true => sigmoid(expert),
+            false => (row[expert] - row[order[0]]).exp(),
+        };
+        let chosen = &order[..shape.used];
+        let sum: f32 = match (shape.renormalize, shape.is_sigmoid) {
+            (true, true) => chosen.iter().map(|it| weight(*it)).sum::<f32>() + SIGMOID_EPS,
+            (true, false) => chosen.iter().map(|it| weight(*it)).sum(),
+            (false, true) => 1.0,
+            (false, false) => (0..shape.experts).map(weight).sum(),
         };
         experts.extend(chosen.iter().map(|&expert| expert as u32));
-        shares.extend(chosen.iter().map(|&expert| power(expert) / sum));
+        shares.extend(chosen.iter().map(|it| weight(*it) / sum * shape.scale));
     }
     (
         twin_output_words(experts, [tokens, args.shape.used]),
@@ -131,12 +166,17 @@ mod tests {
 
     #[test]
     fn kernels_are_valid_wgsl() {
-        assert_valid([false, true].map(|renormalize| {
-            kernel(RouteShape {
-                experts: MAX_EXPERTS,
-                used: MAX_USED,
-                renormalize,
-            })
-        }));
+        for (is_sigmoid, has_bias) in [(false, false), (true, false), (true, true)] {
+            assert_valid([false, true].map(|renormalize| {
+                let shape = RouteShape {
+                    experts: MAX_EXPERTS,
+                    used: MAX_USED,
+                    renormalize,
+                    is_sigmoid,
+                    scale: 1.0,
+                };
+                kernel(shape, has_bias)
+            }));
+        }
     }
 }

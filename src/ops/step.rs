@@ -16,10 +16,10 @@ const ROTARY: usize = 2;
 /// First word of the rows. A row has its position and the index of the first word of its block table.
 pub const ROWS: usize = 3;
 const ROW_WORDS: usize = 2;
-/// Words before a block table: the first token of the segment, what is added to the index of a token to get its rotary
+/// Words before a block table: the slot of the sequence's state, the first token of the segment, what is added to the index of a token to get its rotary
 /// position, how many tokens of the sequence all of its rows see at least, and the number of tokens that the sequence has
 /// after the step.
-const TABLE_HEAD: usize = 4;
+const TABLE_HEAD: usize = 5;
 /// Parts of a rotary position: time, row, column.
 pub const PARTS: usize = 3;
 pub use inpage_cpu::lanes::kv::PAGE_TOKENS;
@@ -34,6 +34,8 @@ pub struct Segment<'a> {
     pub tokens: usize,
     /// The sequence's block table, which covers `position + tokens` tokens.
     pub pages: &'a [u32],
+    /// The slot of the sequence's state in recurrent layers.
+    pub state: u32,
     /// Whether causal attention lets each of the tokens see all of them, such as those of an image.
     pub is_seen_whole: bool,
     /// Rotary positions, where they are not the tokens' indices.
@@ -76,7 +78,8 @@ impl Step {
             let end = segment.position + segment.tokens;
             let sight = if segment.is_seen_whole { end } else { 0 };
             let first = segment.position as u32;
-            words.extend([first, segment.rotary.offset, sight as u32, end as u32]);
+            words.extend([segment.state, first]);
+            words.extend([segment.rotary.offset, sight as u32, end as u32]);
             words.extend_from_slice(segment.pages);
         }
         if segments.iter().any(|it| !it.rotary.rows.is_empty()) {
@@ -140,6 +143,11 @@ pub(super) fn row_length(step: &[u32], row: usize) -> usize {
     step[row_table(step, row) - 1] as usize
 }
 
+/// The slot of the state of a row's sequence: the CPU twin of `row_state`.
+pub(super) fn row_state(step: &[u32], row: usize) -> usize {
+    step[row_table(step, row) - 5] as usize
+}
+
 /// The first token of a row's segment: the CPU twin of `row_first`.
 pub(super) fn row_first(step: &[u32], row: usize) -> usize {
     step[row_table(step, row) - 4] as usize
@@ -161,6 +169,18 @@ pub(super) fn row_rotary(step: &[u32], row: usize) -> [u32; PARTS] {
     }
     let offset = step[row_table(step, row) - 3];
     [(position as u32).wrapping_add(offset); PARTS]
+}
+
+/// The rows of each sequence in a step of at most `tokens` rows, without padding.
+pub(super) fn sequences(step: &[u32], tokens: usize) -> Vec<std::ops::Range<usize>> {
+    let mut sequences: Vec<std::ops::Range<usize>> = Vec::new();
+    for row in 0..(step[TOKENS] as usize).min(tokens) {
+        match sequences.last_mut() {
+            Some(last) if row_table(step, last.start) == row_table(step, row) => last.end += 1,
+            _ => sequences.push(row..row + 1),
+        }
+    }
+    sequences
 }
 
 /// The rows of a step for the kernels of the CPU device, without padding.

@@ -17,6 +17,7 @@ mod sentencepiece;
 mod special_tokens;
 mod splitter;
 mod stop;
+mod stop_pattern;
 mod text_index;
 mod token;
 mod token_decoder;
@@ -35,6 +36,7 @@ pub use detokenizer::Detokenizer;
 pub use from_hugging_face::HuggingFaceFiles;
 pub use placement::Place;
 pub use stop::{StopMatcher, StopOutcome};
+pub use stop_pattern::{Automaton, DEAD, StopPattern};
 pub use tokenizer::{Pause, Special, Tokenizer};
 pub use tokenizer_report::TokenizerReport;
 

@@ -1,13 +1,17 @@
-//! Stop strings over a stream of text (specification 6.2, 6.4, 10.4).
+//! Stop strings and patterns over a stream of text (specification 6.2, 6.4, 10.4).
 
-/// Searches generated text for stop strings as if it arrived character by character: the first stop
-/// whose last character arrives ends the text, the longer one if two end together.
+use super::stop_pattern::{PatternSearch, StopPattern};
+
+/// Searches generated text for stops, which are strings or regular expressions, as if it arrived character by
+/// character: the first stop whose last character arrives ends the text, the longer one if two end together.
 ///
 /// Text that may be the beginning of a stop is held back: always the longest suffix that is a proper
 /// prefix of some stop. The result does not depend on how the text is divided into pieces.
 #[derive(Debug, Clone)]
 pub struct StopMatcher {
     stops: Vec<Stop>,
+    /// Their indices follow those of `stops`.
+    patterns: Vec<PatternSearch>,
     include_stop: bool,
     /// Text received; the part from `released_bytes` on has not been released yet.
     buffer: String,
@@ -43,11 +47,19 @@ impl StopMatcher {
     pub fn new<S: AsRef<str>>(stops: &[S], include_stop: bool) -> StopMatcher {
         StopMatcher {
             stops: stops.iter().map(|stop| Stop::new(stop.as_ref())).collect(),
+            patterns: Vec::new(),
             include_stop,
             buffer: String::new(),
             released_bytes: 0,
             matched: None,
         }
+    }
+
+    /// The same matcher, for these patterns too. Their indices follow those of the strings.
+    pub fn with_patterns(mut self, patterns: &[StopPattern]) -> StopMatcher {
+        let searches = patterns.iter().cloned().map(PatternSearch::new);
+        self.patterns = searches.collect();
+        self
     }
 
     /// Takes the next piece of text. After a match further text is discarded.
@@ -59,14 +71,14 @@ impl StopMatcher {
             };
         }
         for (index, byte) in text.bytes().enumerate() {
-            if let Some(stop) = self.advance(byte) {
+            if let Some((stop, stop_bytes)) = self.advance(byte) {
                 self.matched = Some(stop);
                 self.buffer.push_str(&text[..=index]);
                 let end = self.buffer.len();
                 let cut = if self.include_stop {
                     end
                 } else {
-                    end - self.stops[stop].text.len()
+                    end - stop_bytes
                 };
                 let text = self.buffer[self.released_bytes..cut].to_owned();
                 self.buffer = String::new();
@@ -78,7 +90,9 @@ impl StopMatcher {
             }
         }
         self.buffer.push_str(text);
-        let held_bytes = self.stops.iter().map(|stop| stop.state).max().unwrap_or(0);
+        let begun_bytes = self.stops.iter().map(|stop| stop.state);
+        let begun_bytes = begun_bytes.chain(self.patterns.iter().map(PatternSearch::begun_bytes));
+        let held_bytes = begun_bytes.max().unwrap_or(0);
         let settled = self.buffer.len() - held_bytes;
         let text = self.buffer[self.released_bytes..settled].to_owned();
         self.released_bytes = settled;
@@ -102,6 +116,7 @@ impl StopMatcher {
         for stop in &mut self.stops {
             stop.state = 0;
         }
+        self.patterns.iter_mut().for_each(PatternSearch::restart);
         rest
     }
 
@@ -111,14 +126,19 @@ impl StopMatcher {
     }
 
     /// Advances every stop by one byte. Returns the longest stop that this byte completes, the first of
-    /// equal ones.
-    fn advance(&mut self, byte: u8) -> Option<usize> {
-        let mut best: Option<usize> = None;
-        for index in 0..self.stops.len() {
-            if self.stops[index].advance(byte)
-                && best.is_none_or(|b| self.stops[b].text.len() < self.stops[index].text.len())
+    /// equal ones, with its length in bytes.
+    fn advance(&mut self, byte: u8) -> Option<(usize, usize)> {
+        let strings = self.stops.iter_mut().map(|stop| {
+            let is_whole = stop.advance(byte);
+            is_whole.then_some(stop.text.len())
+        });
+        let patterns = self.patterns.iter_mut().map(|search| search.advance(byte));
+        let mut best: Option<(usize, usize)> = None;
+        for (index, length) in strings.chain(patterns).enumerate() {
+            if let Some(length) = length
+                && best.is_none_or(|(_, longest)| longest < length)
             {
-                best = Some(index);
+                best = Some((index, length));
             }
         }
         best

@@ -5,9 +5,26 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { root } from "../../scripts/process.mjs";
-import { ANTHROPIC, LITELLM, OPENAI } from "./python.mjs";
+import {
+  ANTHROPIC,
+  INSTRUCTOR,
+  LANGCHAIN_OPENAI,
+  LANGCHAIN_TESTS,
+  LITELLM,
+  OPENAI,
+  PYDANTIC_AI,
+} from "./python.mjs";
 
 const read = (file) => readFileSync(join(root, file), "utf8");
+const PYTHON = [
+  ANTHROPIC,
+  OPENAI,
+  LITELLM,
+  INSTRUCTOR,
+  PYDANTIC_AI,
+  LANGCHAIN_OPENAI,
+  LANGCHAIN_TESTS,
+];
 /** Needed by others, and no clients. */
 const PARTS = ["@langchain/core", "zod"];
 
@@ -19,7 +36,7 @@ test("docs/clients.md has the versions of the tests", () => {
   const { devDependencies } = JSON.parse(read("package.json"));
   const wanted = [
     ["openai", devDependencies.openai],
-    ...[ANTHROPIC, OPENAI, LITELLM].map((requirement) => requirement.split("==")),
+    ...PYTHON.map((requirement) => requirement.replace(/\[.*\]/, "").split("==")),
     // An alias is `npm:NAME@VERSION`.
     ...Object.entries(dependencies).map(
       ([name, version]) => /^npm:(.+)@(.+)$/.exec(version)?.slice(1) ?? [name, version],

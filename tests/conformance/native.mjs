@@ -17,11 +17,14 @@ export async function buildServer() {
 }
 
 /** Starts the server on a free port: `{ origin, close() }`. */
-export async function startServer(program, { model, projector, device = "gpu", env = {} }) {
+export async function startServer(
+  program,
+  { model, projector, device = "gpu", context = CONTEXT_TOKENS, env = {} },
+) {
   const name = model.replace(/^.*[\\/]|\.gguf$/g, "");
   const args = ["--port", "0", "--model", model, "--id", `inpage/${name}`];
   if (projector) args.push("--projector", projector);
-  args.push("--context", String(CONTEXT_TOKENS), "--device", device);
+  args.push("--context", String(context), "--device", device);
   const server = spawn(program, args, {
     cwd: root,
     env: { ...process.env, ...env },

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::fixture::*;
 
 /// The base request with `members` added or replaced.
-fn chat_body(members: &Value) -> String {
+pub fn chat_body(members: &Value) -> String {
     let messages = json!([{"role": "user", "content": "q"}]);
     let mut body = json!({"model": "default", "messages": messages, "max_tokens": 8});
     let members = members.as_object().unwrap().clone();
@@ -17,17 +17,17 @@ fn chat_body(members: &Value) -> String {
     body.to_string()
 }
 
-async fn reply(server: &Server, members: &Value) -> Reply {
+pub async fn reply(server: &Server, members: &Value) -> Reply {
     server.send(chat(&chat_body(members))).await
 }
 
-async fn whole(server: &Server, members: &Value) -> Value {
+pub async fn whole(server: &Server, members: &Value) -> Value {
     let reply = reply(server, members).await;
     assert_eq!(reply.status, 200, "{members}: {}", reply.text());
     reply.json()
 }
 
-async fn streamed(server: &Server, members: &Value) -> Vec<Value> {
+pub async fn streamed(server: &Server, members: &Value) -> Vec<Value> {
     let mut members = members.clone();
     members["stream"] = json!(true);
     let reply = reply(server, &members).await;
@@ -35,7 +35,7 @@ async fn streamed(server: &Server, members: &Value) -> Vec<Value> {
     reply.chunks()
 }
 
-fn append(to: &mut Value, more: &Value) {
+pub fn append(to: &mut Value, more: &Value) {
     match (to, more) {
         (_, Value::Null) => {}
         (Value::String(text), Value::String(more)) => text.push_str(more),
@@ -122,7 +122,7 @@ fn choices_of_whole(object: &Value) -> Vec<Value> {
     choices
 }
 
-const HERMES: &str = "{# <tool_call> arguments <think> </think> #}{% if tools %}.{% endif %}{{ messages[0].content }}";
+pub const HERMES: &str = "{# <tool_call> arguments <think> </think> #}{% if tools %}.{% endif %}{{ messages[0].content }}";
 const TOOLS: &str =
     r#"[{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]"#;
 
@@ -458,6 +458,38 @@ fn calls_of_the_generic_form_are_read() {
 }
 
 #[test]
+fn a_message_of_the_generic_form_has_one_call_unless_more_are_requested() {
+    serve_default(async |server| {
+        // With tokens for the tags, two calls fit the context.
+        let control = ["<tool_call>", "</tool_call>", "<MID>"];
+        server.set_template_with(Some("x"), control);
+        let call = bytes("{\"name\":\"f\",\"arguments\":{}}");
+        let call = [vec![PRE], call, vec![PRE + 1]].concat();
+        server.plan.say([call.clone(), call].concat());
+        for (choice, parallel, count) in [
+            ("auto", Value::Null, 1),
+            ("required", Value::Null, 1),
+            ("required", true.into(), 2),
+            ("required", false.into(), 1),
+        ] {
+            let members = json!({"max_tokens": null, "tools": tools(), "tool_choice": choice,
+                "parallel_tool_calls": parallel});
+            let object = whole(server, &members).await;
+            let calls = &object["choices"][0]["message"]["tool_calls"];
+            assert_eq!(calls.as_array().unwrap().len(), count, "{object}");
+        }
+        // A response says what holds.
+        for (parallel, used) in [(Value::Null, false), (true.into(), true)] {
+            let body = json!({"model": "default", "input": "q", "parallel_tool_calls": parallel});
+            let headers = [("content-type", "application/json")];
+            let request = request("POST", "/v1/responses", &headers, &body.to_string());
+            let response = server.send(request).await.json();
+            assert_eq!(response["parallel_tool_calls"], used, "{response}");
+        }
+    });
+}
+
+#[test]
 fn arguments_follow_parameters_and_a_cut_call_is_a_call() {
     serve_default(async |server| {
         let control = ["<tool_call>", "</tool_call>", "<MID>"];
@@ -681,6 +713,11 @@ fn a_stream_is_continued_after_any_event() {
             (
                 Some("<think>ab</think>cd"),
                 json!({"max_tokens": 40, "stream_options": {"include_usage": true}}),
+            ),
+            (
+                Some("xy12z"),
+                json!({"echo": true, "stop_regex": "[0-9]z", "return_token_ids": true, "messages": [
+                    {"role": "user", "content": "q"}, {"role": "assistant", "content": "b"}]}),
             ),
             (
                 Some("<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>"),

@@ -353,3 +353,103 @@ fn every_example_of_the_page_gets_the_promised_response() {
         }
     });
 }
+
+#[test]
+fn inputs_are_cut_if_the_request_says_so() {
+    serve(json!({}), async |server| {
+        // A vector is the number of tokens, the first and the last one.
+        let vector = async |members: Value| {
+            let reply = server.embed(members).await;
+            assert_eq!(reply.status, 200, "{}", reply.text());
+            let cut = reply.header("x-prompt-truncated").map(str::to_owned);
+            (reply.json()["data"][0]["embedding"].clone(), cut)
+        };
+        let ids = server.tokenizer.encode("xyz", true).unwrap();
+        let as_floats = |ids: [u32; 3]| json!(ids.map(|id| id as f32));
+        for (members, expected, cut) in [
+            (
+                json!({"truncate_prompt_tokens": 3}),
+                [3, BOS, ids[2]],
+                Some("1"),
+            ),
+            (
+                json!({"truncate_prompt_tokens": 3, "truncation_side": "left"}),
+                [3, BOS, ids[3]],
+                Some("1"),
+            ),
+            (json!({"truncate_prompt_tokens": 4}), [4, BOS, ids[3]], None),
+            (
+                json!({"truncate_prompt_tokens": -1}),
+                [4, BOS, ids[3]],
+                None,
+            ),
+            (
+                json!({"add_special_tokens": false}),
+                [3, ids[1], ids[3]],
+                None,
+            ),
+            (
+                json!({"truncate_prompt_tokens": 1, "add_special_tokens": false}),
+                [1, ids[1], ids[1]],
+                Some("2"),
+            ),
+        ] {
+            let mut members = members;
+            members["input"] = json!("xyz");
+            let expected = (as_floats(expected), cut.map(str::to_owned));
+            assert_eq!(vector(members.clone()).await, expected, "{members}");
+        }
+        let members = json!({"input": [7, 8, 9], "truncate_prompt_tokens": 2});
+        assert_eq!(vector(members).await.0, json!([2.0, 7.0, 8.0]));
+        // -1 is the model's limit.
+        let long = "x".repeat(2 * CONTEXT);
+        server
+            .fails(
+                json!({"input": long}),
+                400,
+                "context_length_exceeded",
+                Some("input"),
+            )
+            .await;
+        let (embedding, _) = vector(json!({"input": long, "truncate_prompt_tokens": -1})).await;
+        assert_eq!(embedding[0], CONTEXT as f32);
+        for (value, code) in [
+            (json!(0), "out_of_range"),
+            (json!(1), "out_of_range"),
+            (json!("x"), "invalid_type"),
+        ] {
+            let members = json!({"input": "xyz", "truncate_prompt_tokens": value});
+            server
+                .fails(members, 400, code, Some("truncate_prompt_tokens"))
+                .await;
+        }
+    });
+}
+
+#[test]
+fn texts_and_ids_are_mixed_with_the_switch() {
+    let input = json!(["x", 7, "y"]);
+    serve(json!({}), async |server| {
+        server
+            .fails(json!({"input": input}), 400, "invalid_value", Some("input"))
+            .await;
+    });
+    serve(json!({"mixedPrompts": true}), async |server| {
+        let x = server.tokenizer.encode("x", true).unwrap();
+        let y = server.tokenizer.encode("y", false).unwrap();
+        let expected = [x, vec![7], y].concat();
+        let answer = server.ok(json!({"input": input})).await;
+        assert_eq!(answer["data"].as_array().unwrap().len(), 1);
+        let vector = [expected.len() as u32, BOS, *expected.last().unwrap()];
+        assert_eq!(
+            answer["data"][0]["embedding"],
+            json!(vector.map(|it| it as f32))
+        );
+        let answer = server.ok(json!({"input": [["x", 7], "y"]})).await;
+        assert_eq!(answer["data"].as_array().unwrap().len(), 2);
+        let unknown = json!({"input": ["x", VOCAB]});
+        server
+            .fails(unknown, 400, "out_of_range", Some("input"))
+            .await;
+    });
+}

@@ -314,6 +314,7 @@ impl Sequences {
                 );
                 let end = fed[i] + tokens;
                 placed.push(Segment {
+                    state: 0,
                     is_seen_whole: i == 0 && self.image == (fed[i]..end),
                     ..segment(fed[i], tokens, &pages[i])
                 });

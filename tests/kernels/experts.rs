@@ -48,9 +48,11 @@ fn routes_equal_their_twin_and_the_formula() {
                 experts,
                 used,
                 renormalize,
+                is_sigmoid: false,
+                scale: 1.0,
             };
             let run = |device: &Device| {
-                let routes = route_experts(tensor(&logits, [tokens, experts], device), shape);
+                let routes = route_experts(tensor(&logits, [tokens, experts], device), None, shape);
                 (words(routes.experts), values(routes.shares))
             };
             let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));
@@ -107,8 +109,10 @@ fn routes_of_invalid_logits_are_still_experts() {
                 experts: EXPERTS,
                 used: USED,
                 renormalize,
+                is_sigmoid: false,
+                scale: 1.0,
             };
-            let routes = route_experts(tensor(&logits, [rows.len(), EXPERTS], device), shape);
+            let routes = route_experts(tensor(&logits, [rows.len(), EXPERTS], device), None, shape);
             let wanted = rows.map(|(_, wanted)| wanted).concat();
             assert_eq!(words(routes.experts), wanted, "{device:?}");
         }
@@ -277,6 +281,9 @@ fn layers(
             variant,
         },
         ffn_gate_inp: router[i].clone(),
+        bias: None,
+        is_sigmoid: false,
+        scale: 1.0,
         ffn_gate_exps: experts.gate[i].clone(),
         ffn_up_exps: experts.up[i].clone(),
         ffn_down_exps: experts.down[i].clone(),
@@ -331,6 +338,8 @@ fn formula(layer: &ExpertFeedForward, x: &[f32]) -> Vec<f32> {
         experts: EXPERTS,
         used: layer.used,
         renormalize: layer.renormalize,
+        is_sigmoid: false,
+        scale: 1.0,
     };
     let mut out = Vec::new();
     for x in x.chunks_exact(dim) {

@@ -129,6 +129,7 @@ pub fn segment(position: usize, tokens: usize, pages: &[u32]) -> Segment<'_> {
         position,
         tokens,
         pages,
+        state: 0,
         is_seen_whole: false,
         rotary: Default::default(),
     }
@@ -177,6 +178,9 @@ pub fn matrices(
         TensorType::Q3_K => 1.0 / 64.0,
         TensorType::Q4_K | TensorType::Q5_K => 1.0 / 512.0,
         TensorType::Q6_K | TensorType::IQ4_XS => 1.0 / 2048.0,
+        TensorType::IQ1_S | TensorType::IQ1_M => 1.0 / 32.0,
+        TensorType::IQ2_XXS | TensorType::IQ2_XS | TensorType::IQ2_S => 1.0 / 256.0,
+        TensorType::IQ3_XXS | TensorType::IQ3_S => 1.0 / 512.0,
         _ => 0.125,
     };
     let scales: Vec<u32> = if format.has_scales() {
@@ -191,6 +195,8 @@ pub fn matrices(
                     ScaleWord::Bits => bits,
                     // 2^-7 to 2^0
                     ScaleWord::Exponents => bits & 0x0707_0707 | 0x7878_7878,
+                    // Up to 15/128.
+                    ScaleWord::SmallFloats => bits & 0x1f1f_1f1f,
                 }
             })
             .collect()

@@ -99,6 +99,7 @@ fn attended(
             position,
             tokens,
             pages: &[2, 0, 1],
+            state: 0,
             is_seen_whole: false,
             rotary,
         }]);

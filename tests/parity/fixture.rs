@@ -175,7 +175,11 @@ pub fn model_with(compute: &Compute, path: &Path, kv_format: KvFormat) -> Transf
 
 pub fn sequence(model: &Transformer) -> SequenceMemory {
     // Pages are out of order, so that the block table matters.
-    SequenceMemory::new((0..model.limits().page_count as u32).rev().collect())
+    let memory = SequenceMemory::new((0..model.limits().page_count as u32).rev().collect());
+    SequenceMemory {
+        state: (model.limits().state_slots > 0).then_some(1),
+        ..memory
+    }
 }
 
 /// Steps of a model in a form that is convenient for tests.

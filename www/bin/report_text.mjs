@@ -95,6 +95,7 @@ function sizeRows(sizes) {
     row("context", `${sizes.contextTokens} tokens`),
     row("layers", `${layers} of width ${dim}, feed-forward ${ffnDim}${each}`),
     row("attention", `${heads} heads of ${headDim}, ${kvHeads} KV heads`),
+    ...(sizes.recurrentLayers > 0 ? [row("recurrent", `${sizes.recurrentLayers} of ${layers} layers`)] : []),
     row("vocabulary", `${vocab} rows`),
     row("positions", rope === null ? "learned" : ropeText(rope)),
   ];
@@ -138,6 +139,7 @@ function memoryRows(memory) {
     row("GPU memory", `${size(memory.totalBytes)} for a context of ${contextTokens} tokens`),
     row("  weights", size(memory.weightBytes)),
     row("  KV cache", `${size(memory.kvBytes)} ${kv}`),
+    ...(memory.stateBytes > 0 ? [row("  recurrent states", size(memory.stateBytes))] : []),
     row("  scratch", `about ${size(memory.scratchBytes)}`),
     row("largest buffer", `${size(largestBuffer.bytes)}: ${quoted(largestBuffer.name)}`),
   ];

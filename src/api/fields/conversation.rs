@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::declare::{Field, Or, fields, wire_types};
+use super::declare::{Field, fields, wire_types};
 use super::given::{Given, arguments, call};
 use super::images::{ImageUrls, RequestImages};
 use super::kinds::{Flag, Shape, Words, flag, shape, words};
@@ -31,7 +31,7 @@ fields! {
             .default_is("false; true if the last message is a text of the assistant (`assistantPrefill`)")
             .of("vLLM"),
         /// Whether the model may call several tools in one message.
-        parallel_tool_calls: Or<Flag> = flag().or(true),
+        parallel_tool_calls: Field<Flag> = flag().default_is("true; false if the model's `tools` are `generic`"),
     }
 }
 
@@ -46,6 +46,9 @@ wire_types! {
         name: Option<String>,
         /// Calls that the assistant made.
         tool_calls: Option<Vec<ChatMessageCall>>,
+        /// The older form of a call that the assistant made.
+        #[ts(optional, type = "{ name: string, arguments: string } | null")]
+        function_call: Option<()>,
         /// The call that a tool answers.
         tool_call_id: Option<String>,
         /// What the assistant thought; also called `reasoning`.
@@ -98,7 +101,8 @@ pub(in crate::api) struct Conversation {
     pub continues_final_message: bool,
     /// Nobody asked for it to continue the last message: if the template does not print that, a message begins.
     pub is_prefill: bool,
-    pub parallel_tool_calls: bool,
+    /// `None`: as suits the model.
+    pub parallel_tool_calls: Option<bool>,
     /// The images of all messages, in their order.
     pub images: RequestImages,
     /// What the template's clock shows.
@@ -118,9 +122,10 @@ pub(in crate::api) fn read(
     }
     let messages = given.iter().enumerate();
     let mut images = ImageUrls::new(switches);
-    let messages = messages
+    let mut messages = messages
         .map(|(index, given)| message(index, given, &mut images))
         .collect::<Result<Vec<_>>>()?;
+    number_older_calls(given, &mut messages);
     let is_usable = |tool: &&Value| {
         let name = tool["function"]["name"].as_str().unwrap_or_default();
         usable_tools.contains(&name)
@@ -157,6 +162,25 @@ pub(in crate::api) fn read(
         images: images.finish(MESSAGES),
         now,
     })
+}
+
+/// Gives calls and results of the older form, which have no ids, those that templates know.
+fn number_older_calls(given: &[Value], messages: &mut [Value]) {
+    // As long as the ids that some templates demand.
+    let mut id = String::new();
+    for (index, (given, message)) in given.iter().zip(messages).enumerate() {
+        if given["function_call"].is_object()
+            && let Some(calls) = message.get_mut("tool_calls").and_then(Value::as_array_mut)
+        {
+            id = format!("call{index:05}");
+            if let Some(call) = calls.last_mut() {
+                call["id"] = id.clone().into();
+            }
+        }
+        if given["role"] == "function" && given["tool_call_id"].is_null() && !id.is_empty() {
+            message["tool_call_id"] = id.clone().into();
+        }
+    }
 }
 
 /// Whether a message, as it is given, may be the beginning of the one that the model writes: of the assistant, with a text and

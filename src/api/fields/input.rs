@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::conversation::Conversation;
-use super::declare::{Field, Or, fields, wire_types};
+use super::declare::{Field, fields, wire_types};
 use super::given::{Given, arguments, call};
 use super::images::ImageUrls;
 use super::kinds::{Flag, Shape, Text, flag, shape, text};
@@ -23,7 +23,7 @@ fields! {
         /// Further variables of the chat template.
         chat_template_kwargs: Field<Shape> = shape("object", "Record<string, unknown>").of("vLLM"),
         /// Whether the model may call several tools in one answer.
-        parallel_tool_calls: Or<Flag> = flag().or(true),
+        parallel_tool_calls: Field<Flag> = flag().default_is("true; false if the model's `tools` are `generic`"),
     }
 }
 

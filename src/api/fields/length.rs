@@ -1,13 +1,15 @@
-//! How long a completion may be and what ends it (specification 4.3, 6 and 11): limits, stop strings,
+//! How long a completion may be and what ends it (specification 4.3, 6 and 11): limits, stop strings and expressions,
 //! context rules. They are applied in `run`.
 
 use super::declare::{Field, Or, fields};
 use super::kinds::{
     Count, Flag, Integer, Strings, TokenIds, Word, count, flag, integer, strings, token_ids, word,
 };
-use super::reader::{Fields, out_of_range};
+use super::reader::{Fields, invalid_value, out_of_range};
 use crate::api::error::fault;
 use crate::api::switches::{ContextLengthExceededBehavior, DefaultMaxTokens, Switches};
+use crate::grammar::stop_pattern;
+use crate::text::StopPattern;
 use crate::{Error, RequestFault, Result};
 
 fields! {
@@ -20,6 +22,9 @@ fields! {
         n_predict: Field<Integer> = integer(-1).of("llama.cpp"),
         /// Strings that end the completion.
         stop: Field<Strings> = strings().up_to("maxStopSequences", |it| it.max_stop_sequences).or_one(),
+        /// Regular expressions that end the completion where they match.
+        stop_regex: Field<Strings> =
+            strings().up_to("maxStopSequences", |it| it.max_stop_sequences).or_one().of("SGLang"),
         /// Token ids that end the completion.
         stop_token_ids: Field<TokenIds> = token_ids(1024).of("vLLM"),
         /// Before the completion has this many tokens, end of text and stop ids are forbidden and stop strings do not count.
@@ -52,6 +57,7 @@ pub(in crate::api) struct Length {
     pub fills_context: bool,
     /// None of them empty.
     pub stop: Vec<String>,
+    pub stop_regex: Vec<StopPattern>,
     /// They end a choice like stop strings.
     pub stop_token_ids: Vec<u32>,
     /// Tokens before which no end-of-text token, stop id or stop string ends a choice.
@@ -85,6 +91,7 @@ pub(in crate::api) fn read(
         stop: LengthFields::stop
             .read(fields, switches)?
             .unwrap_or_default(),
+        stop_regex: stop_regex(fields, switches)?,
         stop_token_ids: LengthFields::stop_token_ids
             .read(fields, switches)?
             .unwrap_or_default(),
@@ -100,6 +107,15 @@ pub(in crate::api) fn read(
         max_tokens,
         fills_context,
     })
+}
+
+fn stop_regex(fields: &Fields, switches: &Switches) -> Result<Vec<StopPattern>> {
+    let field = LengthFields::stop_regex;
+    let given = field.read(fields, switches)?.unwrap_or_default();
+    let patterns = given.iter().map(|it| stop_pattern(it));
+    patterns
+        .collect::<std::result::Result<_, String>>()
+        .map_err(|reason| invalid_value(field.name, reason))
 }
 
 /// The number of tokens if one is given, and whether `n_predict` asks for all that fit.

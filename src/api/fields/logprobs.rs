@@ -31,6 +31,11 @@ fields! {
         top_logprobs: Field<Count> = LISTED.range("only with `logprobs`"),
         /// Which distribution `logprobs` describes.
         logprobs_mode: Or<Word<LogprobsMode>> = MODE,
+    }
+}
+
+fields! {
+    TokenListFields {
         /// Name tokens by their ids in `logprobs`, and return `token_ids`.
         return_tokens_as_token_ids: Or<Flag> = flag().or(false).of("vLLM"),
         /// Return `token_ids` and `prompt_token_ids`.
@@ -40,7 +45,7 @@ fields! {
     }
 }
 
-/// The fields of this group.
+/// The fields of these groups.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::api) struct Logprobs {
     /// Best tokens listed per token; `None`: no log-probabilities at all.
@@ -61,9 +66,26 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Logpr
         top,
         mode: LogprobsFields::logprobs_mode.read(fields, switches)?,
         shape,
-        tokens_as_ids: LogprobsFields::return_tokens_as_token_ids.read(fields, switches)?,
-        token_ids: LogprobsFields::return_token_ids.read(fields, switches)?,
-        prompt: LogprobsFields::prompt_logprobs.read(fields, switches)?,
+        tokens_as_ids: TokenListFields::return_tokens_as_token_ids.read(fields, switches)?,
+        token_ids: TokenListFields::return_token_ids.read(fields, switches)?,
+        prompt: TokenListFields::prompt_logprobs.read(fields, switches)?,
+    })
+}
+
+/// Those of a message, of whose tokens the best `top` are listed.
+pub(in crate::api) fn read_of_message(
+    fields: &Fields,
+    switches: &Switches,
+    top: Option<usize>,
+    mode: LogprobsMode,
+) -> Result<Logprobs> {
+    Ok(Logprobs {
+        top,
+        mode,
+        shape: LogprobsShape::Content,
+        tokens_as_ids: TokenListFields::return_tokens_as_token_ids.read(fields, switches)?,
+        token_ids: TokenListFields::return_token_ids.read(fields, switches)?,
+        prompt: TokenListFields::prompt_logprobs.read(fields, switches)?,
     })
 }
 

@@ -10,6 +10,7 @@ pub(super) mod constraints;
 pub(super) mod conversation;
 pub(super) mod declare;
 mod form;
+pub(super) mod functions;
 mod given;
 pub(super) mod images;
 pub(super) mod input;
@@ -38,7 +39,7 @@ pub(super) use form::Form;
 pub(super) use length::{Length, MaxTokens};
 pub(super) use logprobs::Logprobs;
 pub(super) use prompt::{Prompt, PromptPart, PromptReader};
-pub(super) use prompt_tokens::{KeptTokens, PromptTokens};
+pub(super) use prompt_tokens::{KeptTokens, PromptTokens, TruncationSide};
 pub(super) use reader::{
     Fields, check_ids, invalid_type, invalid_value, missing, out_of_range, shorten,
 };

@@ -23,6 +23,11 @@ impl Fields {
         self.members.keys().map(String::as_str)
     }
 
+    /// Sets the member.
+    pub(in crate::api) fn set(&mut self, name: &str, value: Value) {
+        self.members.insert(name.to_owned(), value);
+    }
+
     /// The member, unless absent or null.
     pub(in crate::api) fn get(&self, name: &str) -> Option<&Value> {
         self.members.get(name).filter(|value| !value.is_null())

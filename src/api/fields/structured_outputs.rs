@@ -1,4 +1,4 @@
-//! `structured_outputs` and the older `guided_*` (specification 9.6): other ways to write a constraint.
+//! `structured_outputs`, the older `guided_*`, `regex` and `ebnf` (specification 9.6): other ways to write a constraint.
 
 use serde_json::{Map, Value, json};
 
@@ -27,6 +27,10 @@ fields! {
         guided_whitespace_pattern: Field<Text> = text().of("vLLM"),
         /// Not used.
         guided_decoding_backend: Field<Text> = text().of("vLLM"),
+        /// A regular expression.
+        regex: Field<Text> = text().of("SGLang"),
+        /// A grammar in EBNF.
+        ebnf: Field<Text> = text().of("SGLang"),
     }
 }
 
@@ -78,6 +82,8 @@ pub(super) fn read(fields: &Fields, has_open_objects: bool) -> Result<Vec<Struct
         (StructuredFields::guided_regex.name, "regex"),
         (StructuredFields::guided_choice.name, "choice"),
         (StructuredFields::guided_grammar.name, "grammar"),
+        (StructuredFields::regex.name, "regex"),
+        (StructuredFields::ebnf.name, "ebnf"),
     ] {
         if let Some(value) = fields.get(param) {
             given.push(structured(param, kind, value, &whitespace)?);
@@ -216,6 +222,7 @@ fn structured(
         }
         ("choice", _) => wrong("an array of strings"),
         ("regex", Value::String(text)) => Ok(grammar(GrammarSource::Regex(text.clone()))),
+        ("ebnf", Value::String(text)) => Ok(grammar(GrammarSource::Ebnf(text.clone()))),
         // Only GBNF defines its rules so.
         (_, Value::String(text)) if text.contains("::=") => {
             Ok(grammar(GrammarSource::Gbnf(text.clone())))

@@ -151,11 +151,29 @@ pub(in crate::api) const REFUSED: &[Refused] = &[
     empty("response_fields"),
 ];
 
-/// The table of refused fields in `docs/api.md`.
+/// Fields that are known and refused in chat besides [`REFUSED`]: they are of other routes or ask for more than text.
+pub(in crate::api) const REFUSED_IN_CHAT: &[Refused] = &[
+    off("raw_output"),
+    off("perf_metrics_in_response"),
+    // The chat template writes the special tokens.
+    off("add_special_tokens"),
+    zero("echo_last"),
+    empty("images"),
+    refused("suffix", |_, value| value == "", "`\"\"`"),
+    refused(
+        "modalities",
+        |_, value| *value == serde_json::json!(["text"]),
+        "`[\"text\"]`",
+    ),
+    refused("audio", |_, _| false, "null"),
+    refused("web_search_options", |_, _| false, "null"),
+];
+
+/// A table of refused fields in `docs/api.md`.
 #[cfg(test)]
-pub(in crate::api) fn table() -> String {
+pub(in crate::api) fn table(refused: &[Refused]) -> String {
     let mut table = String::from("| field | accepted |\n|---|---|\n");
-    for fields in REFUSED.chunk_by(|one, other| one.accepted == other.accepted) {
+    for fields in refused.chunk_by(|one, other| one.accepted == other.accepted) {
         let names = fields.iter().map(|field| format!("`{}`", field.name));
         let names = names.collect::<Vec<_>>().join(", ");
         table.push_str(&format!("| {names} | {} |\n", fields[0].accepted));
@@ -195,7 +213,16 @@ fn is_dry_on(fields: &Fields) -> bool {
 
 /// Refuses fields that would change the answer.
 pub(in crate::api) fn check(fields: &Fields) -> Result<()> {
-    for field in REFUSED {
+    check_those(REFUSED, fields)
+}
+
+/// Refuses fields of [`REFUSED_IN_CHAT`].
+pub(in crate::api) fn check_in_chat(fields: &Fields) -> Result<()> {
+    check_those(REFUSED_IN_CHAT, fields)
+}
+
+fn check_those(refused: &[Refused], fields: &Fields) -> Result<()> {
+    for field in refused {
         let name = field.name;
         if let Some(value) = fields.get(name)
             && !(field.is_neutral)(fields, value)

@@ -6,6 +6,7 @@ mod embeddings;
 mod health;
 mod messages;
 mod models;
+mod prompt_listing;
 mod responses;
 mod route;
 mod timings;

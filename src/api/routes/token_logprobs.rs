@@ -26,10 +26,17 @@ struct ChatToken {
     bytes: Vec<u8>,
 }
 
-/// What the answer lists of generated tokens.
-pub(super) fn token_logprobs(tokenizer: &Tokenizer, entries: &[Entry]) -> Vec<ChatTokenLogprob> {
+/// What the answer lists of generated tokens. With `tokens_as_ids` they are named by their ids.
+pub(super) fn token_logprobs(
+    tokenizer: &Tokenizer,
+    entries: &[Entry],
+    tokens_as_ids: bool,
+) -> Vec<ChatTokenLogprob> {
     let token = |id: u32, logprob: f32| ChatToken {
-        token: tokenizer.token_label(id),
+        token: match tokens_as_ids {
+            true => format!("token_id:{id}"),
+            false => tokenizer.token_label(id),
+        },
         logprob,
         bytes: tokenizer.token_bytes(id).to_vec(),
     };

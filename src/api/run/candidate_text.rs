@@ -79,7 +79,7 @@ pub(in crate::api) struct RawOutput {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(untagged)]
 pub(in crate::api) enum StopReason {
-    /// A stop string.
+    /// A stop string or regular expression.
     Text(String),
     /// The special token whose text is a stop string.
     Id(u32),
@@ -196,6 +196,7 @@ impl CandidateText {
     ) -> CandidateText {
         let Length {
             stop,
+            stop_regex,
             include_stop,
             skip_special_tokens,
             ..
@@ -207,7 +208,7 @@ impl CandidateText {
         };
         CandidateText {
             detokenizer: Detokenizer::new(tokenizer, &prompt.ids, *skip_special_tokens),
-            matcher: StopMatcher::new(stop, *include_stop),
+            matcher: StopMatcher::new(stop, *include_stop).with_patterns(stop_regex),
             events: Box::pin(events),
             next: None,
             prompt_scores: None,
@@ -444,7 +445,15 @@ impl CandidateText {
             message.finish(&mut piece.parts);
         }
         let matched = self.matcher.matched();
-        let stop = |index: usize| StopReason::Text(self.options.length.stop[index].clone());
+        let Length {
+            stop, stop_regex, ..
+        } = &self.options.length;
+        let stop = |index: usize| {
+            StopReason::Text(match index.checked_sub(stop.len()) {
+                None => stop[index].clone(),
+                Some(index) => stop_regex[index].expression().to_owned(),
+            })
+        };
         let calls = self.options.calls.as_ref();
         piece.finish = Some(Finish {
             reason: match matched {

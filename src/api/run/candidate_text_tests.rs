@@ -109,6 +109,7 @@ impl Case {
             max_tokens: None,
             fills_context: false,
             stop: self.stop.iter().map(|stop| (*stop).to_owned()).collect(),
+            stop_regex: Vec::new(),
             stop_token_ids: Vec::new(),
             min_tokens: 0,
             include_stop: self.include_stop,

@@ -38,7 +38,7 @@ pub(super) fn compile(
                     let turn = Turn {
                         tools,
                         is_forced,
-                        is_parallel: message.parallel_calls,
+                        is_parallel: message.allows_parallel_calls(model),
                         form: model.chat_form(),
                         prompt_tail: prompt_tail.to_owned(),
                     };

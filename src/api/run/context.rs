@@ -127,6 +127,7 @@ mod tests {
             }),
             fills_context: false,
             stop: Vec::new(),
+            stop_regex: Vec::new(),
             stop_token_ids: Vec::new(),
             min_tokens: 0,
             include_stop: false,

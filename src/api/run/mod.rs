@@ -52,7 +52,7 @@ use stop_ids::StopIds;
 
 pub(super) use candidate_text::{Finish, Piece, RawOutput, StopReason};
 pub(super) use logprobs::{Entry, TopEntry};
-pub(super) use prompt::{ids_of, text_of};
+pub(super) use prompt::{check_words, ids_of, text_of};
 pub(super) use prompt_listing::{PromptListing, RankedToken};
 
 /// An admitted request; dropping it cancels the generation.
@@ -64,6 +64,8 @@ pub(super) struct Run {
     pub dropped_tokens: usize,
     /// The parameters in use, of the first prompt.
     pub sampling: SamplingParams,
+    /// A message may hold several calls.
+    pub parallel_calls: bool,
     /// The seed of each prompt, as requested or drawn at random.
     pub seeds: Vec<i64>,
     /// Pieces of all candidates, which are numbered prompt by prompt.
@@ -195,6 +197,9 @@ impl Run {
             system_fingerprint: model.fingerprint.text(),
             dropped_tokens: prompts.iter().map(|prompt| prompt.dropped_tokens).sum(),
             sampling: sampling.unwrap_or_default(),
+            parallel_calls: plan
+                .message
+                .is_none_or(|message| message.allows_parallel_calls(&model)),
             seeds,
             pieces: Pieces::new(candidates.collect()),
             delivered,
@@ -383,7 +388,7 @@ fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOpt
                 Constraint::Tools(calls) => calls.tools.clone(),
                 Constraint::None | Constraint::Grammar { .. } => Vec::new(),
             },
-            parallel_calls: message.parallel_calls,
+            parallel_calls: message.allows_parallel_calls(model),
             is_forced: matches!(&plan.constraint, Constraint::Tools(calls) if calls.is_forced),
             is_content: matches!(plan.constraint, Constraint::Grammar { .. }),
         }),

@@ -7,7 +7,9 @@ use super::context::{self, DefaultLength, Fit};
 use super::conversation;
 use super::images::{PromptImages, Supply};
 use crate::api::error::fault;
-use crate::api::fields::{Conversation, KeptTokens, Length, Prompt, PromptPart, PromptTokens};
+use crate::api::fields::{
+    Conversation, KeptTokens, Length, Prompt, PromptPart, PromptTokens, TruncationSide,
+};
 use crate::api::models::{ReadyModel, Texts};
 use crate::api::plan::{Plan, Suffix};
 use crate::engine::generation;
@@ -21,7 +23,7 @@ pub(super) struct FittedPrompt {
     pub ids: Vec<u32>,
     /// The images' rows.
     pub images: PromptImages,
-    /// Tokens cut from its start.
+    /// Tokens cut from its start or its end.
     pub dropped_tokens: usize,
     /// Upper bound on the tokens of a completion; the context holds them.
     pub max_tokens: usize,
@@ -62,7 +64,7 @@ impl FittedPrompt {
         let truncates = plan.length.truncate_sequence || kept != KeptTokens::All;
         if let Prompt::Text(text) = &prompt {
             match truncates {
-                true => check_words(text)?,
+                true => check_words("prompt", text)?,
                 false => check_size(text, texts)?,
             }
         }
@@ -75,8 +77,8 @@ impl FittedPrompt {
                 let placeholder = model.images.map(|reader| reader.format.placeholder());
                 let mut rendered =
                     conversation::render_prompt(*chat, &model.tokenizer, placeholder)?;
-                match plan.length.truncate_sequence {
-                    true => check_words(&rendered.text)?,
+                match truncates {
+                    true => check_words("prompt", &rendered.text)?,
                     false => check_size(&rendered.text, texts)?,
                 }
                 tail = rendered.tail();
@@ -121,11 +123,12 @@ impl FittedPrompt {
         let mut ids = images.spread(ids)?;
         let context_tokens = texts.context_tokens;
         let cut_tokens = match kept {
-            KeptTokens::Last(tokens) => ids.len().min(tokens),
-            KeptTokens::All | KeptTokens::Fitting => ids.len(),
+            KeptTokens::AtMost(tokens, _) => ids.len().min(tokens),
+            KeptTokens::All | KeptTokens::Fitting(_) => ids.len(),
         };
         let length = Length {
-            truncate_sequence: plan.length.truncate_sequence || kept == KeptTokens::Fitting,
+            truncate_sequence: plan.length.truncate_sequence
+                || matches!(kept, KeptTokens::Fitting(_)),
             ..plan.length.clone()
         };
         let Fit {
@@ -136,28 +139,47 @@ impl FittedPrompt {
             let reason = "a prompt with images cannot be truncated";
             return Err(supply.fault(RequestFault::ConflictingParameters, reason));
         }
-        if wanted.places && !images.is_empty() {
+        if (wanted.places || plan.logprobs.prompt.is_some()) && !images.is_empty() {
             let reason = "the tokens of a prompt with images have no log-probabilities";
             return Err(supply.fault(RequestFault::ConflictingParameters, reason));
         }
-        let dropped: Vec<u32> = ids.drain(..ids.len() - kept_tokens).collect();
+        let cut = ids.len() - kept_tokens;
+        let is_end_cut = cut > 0 && kept.side() == TruncationSide::Right;
+        // What precedes the prompt in the text.
+        let mut before = Vec::new();
+        if is_end_cut {
+            ids.truncate(kept_tokens);
+            tail.clear();
+        } else {
+            before.extend(ids.drain(..cut));
+        }
         let echoed_from = match plan.echo_last {
             Some(last) => ids.len().saturating_sub(last),
             None => 0,
         };
         let (text, places) = match text {
             _ if !wanted.text => Default::default(),
-            Some(text) if dropped.is_empty() && echoed_from == 0 => (text, places),
-            // A shortened prompt begins in the middle of a text.
+            Some(text) if cut == 0 && echoed_from == 0 => (text, places),
+            // The start-of-text token that was added is not echoed.
+            Some(text)
+                if is_end_cut
+                    && echoed_from == 0
+                    && starts_alone(&text, &ids, &model.tokenizer) =>
+            {
+                let (text, mut places) = decode(&ids[1..], &ids[..1], &model.tokenizer);
+                places.insert(0, Place::default());
+                (text, places)
+            }
+            // A shortened prompt may begin in the middle of a text.
             _ => {
-                let before = [&dropped[..], &ids[..echoed_from]].concat();
+                before.extend(&ids[..echoed_from]);
                 decode(&ids[echoed_from..], &before, &model.tokenizer)
             }
         };
         Ok(FittedPrompt {
             ids,
             images,
-            dropped_tokens: dropped.len(),
+            dropped_tokens: cut,
             max_tokens,
             text,
             places,
@@ -234,7 +256,7 @@ fn check_size(text: &str, model: &Texts) -> Result<()> {
 
 /// Rejects a text that is truncated after tokenization if a word or a run of spaces in it is very long: it is tokenized
 /// without a pause.
-fn check_words(text: &str) -> Result<()> {
+pub(in crate::api) fn check_words(param: &str, text: &str) -> Result<()> {
     const MAX_WORD_BYTES: usize = 1 << 20;
     if text.len() <= MAX_WORD_BYTES {
         return Ok(());
@@ -245,9 +267,9 @@ fn check_words(text: &str) -> Result<()> {
     match words.any(|word| word.len() > MAX_WORD_BYTES) {
         true => Err(fault(
             RequestFault::OutOfRange,
-            "prompt",
+            param,
             format!(
-                "prompt: a text that is truncated must not have {MAX_WORD_BYTES} bytes without a space"
+                "{param}: a text that is truncated must not have {MAX_WORD_BYTES} bytes without a space"
             ),
         )),
         false => Ok(()),
@@ -346,6 +368,12 @@ fn checked(ids: Vec<u32>, model: &Texts) -> Result<Vec<u32>> {
             format!("prompt: the token id {id} is not below the vocabulary size {vocab_size}"),
         )),
     }
+}
+
+/// Whether the first of `ids` is a start-of-text token that `text` does not have.
+fn starts_alone(text: &str, ids: &[u32], tokenizer: &Tokenizer) -> bool {
+    let bos = tokenizer.bos_id().filter(|bos| ids.first() == Some(bos));
+    bos.is_some_and(|bos| !text.as_bytes().starts_with(tokenizer.token_bytes(bos)))
 }
 
 /// The text of `ids` after `before`, special tokens included.

@@ -83,6 +83,10 @@ pub(super) fn random_rows(
                 if ty.has_scales() && ty.scale_word(0) == ScaleWord::Exponents {
                     block[0] = 116 + block[0] % 8;
                 }
+                if ty == TensorType::IQ1_M {
+                    // The sign and the upper bits of the exponent of d.
+                    block[55] = block[55] & 0x8f | 0x20;
+                }
                 all.extend(block);
             }
             all

@@ -159,6 +159,13 @@ fn uniform_rows(ty: TensorType, byte: u8, rows: usize, cols: usize) -> Vec<u8> {
     if ty.has_scales() && ty.scale_word(0) == ScaleWord::Exponents {
         block[0] = 127;
     }
+    if ty == TensorType::IQ1_M {
+        // Its d is in four parts.
+        let parts = block[48..].iter_mut().skip(1).step_by(2);
+        parts
+            .zip([0x00, 0x00, 0xc0, 0x30])
+            .for_each(|(byte, bits)| *byte = *byte & 15 | bits);
+    }
     block.repeat(rows * cols / ty.unit_cols())
 }
 

@@ -1,13 +1,16 @@
 //! Scales of blocks of 32 columns: an f16, or an f16 and a minimum. The parts of [`super::Quantized`] that the types
 //! with such blocks share.
 
-/// A unit has the f16 scales of 8 rows.
+/// A unit has the f16 scales of 8 rows, which file blocks have at an offset, by default at their start.
 macro_rules! one_scale {
     () => {
+        $crate::tensor_types::block_scales::one_scale!(0);
+    };
+    ($at:expr) => {
         const SCALE_BYTES: usize = 16;
 
         fn pack_scales(block: &[u8], row: usize, scales: &mut [u8]) {
-            crate::tensor_types::quantized::copy_f16(block, 0, row, scales);
+            crate::tensor_types::quantized::copy_f16(block, $at, row, scales);
         }
 
         type Head<S: Simd> = S::Floats;

@@ -52,6 +52,8 @@ pub enum ScaleWord {
     Bits,
     /// Four biased exponents.
     Exponents,
+    /// Four floats of eight bits, E4M3 without a sign.
+    SmallFloats,
 }
 
 /// The text of modules in `shaders/shared/weights`, one after the other.

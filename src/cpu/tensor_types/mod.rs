@@ -11,18 +11,33 @@
 
 pub(crate) mod bf16;
 mod block_scales;
+mod codebook;
 mod codec;
 mod declaration;
 pub(crate) mod f16;
 pub(crate) mod f32;
 mod floats;
+mod grids;
+mod iq1;
+pub(crate) mod iq1_m;
+pub(crate) mod iq1_s;
+mod iq2;
+pub(crate) mod iq2_s;
+pub(crate) mod iq2_xs;
+pub(crate) mod iq2_xxs;
+mod iq3;
+pub(crate) mod iq3_s;
+pub(crate) mod iq3_xxs;
 pub(crate) mod iq4_nl;
 pub(crate) mod iq4_xs;
 mod k_scales;
 mod kernel_order;
 pub(crate) mod mxfp4;
+pub(crate) mod nvfp4;
 mod panels;
 mod planes;
+pub(crate) mod q1_0;
+pub(crate) mod q2_0;
 pub(crate) mod q2_k;
 pub(crate) mod q3_k;
 pub(crate) mod q4_0;
@@ -35,6 +50,8 @@ pub(crate) mod q6_k;
 pub(crate) mod q8_0;
 mod quantized;
 mod tensor_type;
+pub(crate) mod tq1_0;
+pub(crate) mod tq2_0;
 
 pub use declaration::ScaleWord;
 pub(crate) use floats::Floats;
@@ -58,6 +75,9 @@ macro_rules! for_each_type {
                 Q8_0 q8_0, Q4_0 q4_0, Q4_1 q4_1, Q5_0 q5_0, Q5_1 q5_1,
                 Q2_K q2_k, Q3_K q3_k, Q4_K q4_k, Q5_K q5_k, Q6_K q6_k,
                 IQ4_NL iq4_nl, IQ4_XS iq4_xs, MXFP4 mxfp4,
+                Q1_0 q1_0, Q2_0 q2_0, TQ1_0 tq1_0, TQ2_0 tq2_0, NVFP4 nvfp4,
+                IQ1_S iq1_s, IQ1_M iq1_m, IQ2_XXS iq2_xxs, IQ2_XS iq2_xs, IQ2_S iq2_s,
+                IQ3_XXS iq3_xxs, IQ3_S iq3_s,
             }
         }
     };
@@ -70,28 +90,17 @@ const UNSUPPORTED: &[(u32, &str)] = &[
     (5, "Q4_3"),
     (9, "Q8_1"),
     (15, "Q8_K"),
-    (16, "IQ2_XXS"),
-    (17, "IQ2_XS"),
-    (18, "IQ3_XXS"),
-    (19, "IQ1_S"),
-    (21, "IQ3_S"),
-    (22, "IQ2_S"),
     (24, "I8"),
     (25, "I16"),
     (26, "I32"),
     (27, "I64"),
     (28, "F64"),
-    (29, "IQ1_M"),
     (31, "Q4_0_4_4"),
     (32, "Q4_0_4_8"),
     (33, "Q4_0_8_8"),
-    (34, "TQ1_0"),
-    (35, "TQ2_0"),
     (36, "IQ4_NL_4_4"),
     (37, "IQ4_NL_4_8"),
     (38, "IQ4_NL_8_8"),
-    (40, "NVFP4"),
-    (41, "Q1_0"),
 ];
 
 macro_rules! declare {

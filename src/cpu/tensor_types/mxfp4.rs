@@ -15,7 +15,7 @@ const LEN: usize = 32;
 const BYTES: usize = 1 + LEN / 2;
 
 /// Twice the values of the 4-bit floats, plus 12, so that none is negative. ggml has no negative zero.
-const DOUBLED: [i8; 16] = [12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0];
+pub(super) const DOUBLED: [i8; 16] = [12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0];
 
 pub(super) static DECLARATION: Declaration = Declaration {
     gguf_id: 39,
@@ -25,7 +25,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 1,
     scale_words: &[ScaleWord::Exponents],
-    wgsl: weights_wgsl!("parts/blocks", "mxfp4"),
+    wgsl: weights_wgsl!("parts/blocks", "parts/e2m1", "mxfp4"),
     i8_wgsl: None,
     repack,
     decode,
@@ -36,23 +36,31 @@ pub(super) static DECLARATION: Declaration = Declaration {
 /// order, 8 to 15 their negatives.
 fn repack(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>) {
     for block in bytes.as_chunks::<BYTES>().0 {
-        push_nibbles(quants, |i| match nibble(&block[1..], i) {
-            q @ 0..8 => q + 8,
-            q => 15 - q,
-        });
+        push_nibbles(quants, |i| place(nibble(&block[1..], i)));
         scales.push(block[0]);
     }
 }
 
+/// The kernels' number of the value of a quant.
+pub(super) fn place(quant: u8) -> u8 {
+    match quant {
+        0..8 => quant + 8,
+        _ => 15 - quant,
+    }
+}
+
+/// Twice the value of a number of the kernels.
+pub(super) fn doubled(place: u8) -> f32 {
+    let quant = match place {
+        8.. => place - 8,
+        _ => 15 - place,
+    };
+    f32::from(DOUBLED[usize::from(quant)] - 12)
+}
+
 fn decode(quants: &[u8], scales: &[u8], _run: usize) -> Values {
     let half = half_exponent(scales[0]);
-    std::array::from_fn(|i| {
-        let place = match nibble(quants, i) {
-            q @ 8.. => q - 8,
-            q => 15 - q,
-        };
-        half * f32::from(DOUBLED[usize::from(place)] - 12)
-    })
+    std::array::from_fn(|i| half * doubled(nibble(quants, i)))
 }
 
 pub(crate) struct Panels;

@@ -6,7 +6,7 @@
 //! - bits: 8 vectors, the first lowest.
 //!
 //! Quants of 8 bits are as they are; those of 4, 5 and 6 bits are nibbles, then bits or pairs; those of 2 and 3 bits
-//! are pairs, then bits.
+//! are pairs, then bits; those of 1 bit are bits.
 
 use crate::simd::Simd;
 
@@ -26,6 +26,7 @@ const fn planes(bits: usize) -> &'static [Plane] {
         Plane { at, bits, lowest }
     }
     match bits {
+        1 => const { &[plane(0, 1, 0)] },
         2 => const { &[plane(0, 2, 0)] },
         3 => const { &[plane(0, 2, 0), plane(64, 1, 2)] },
         4 => const { &[plane(0, 4, 0)] },
@@ -82,6 +83,7 @@ pub(crate) fn unpack(bits: usize, run: &[u8], row: usize) -> [u8; 32] {
 pub(crate) unsafe fn vector<S: Simd>(bits: usize, run: *const u8, i: usize) -> S::Bytes {
     unsafe {
         match bits {
+            1 => bit::<S>(run, i, 0),
             2 => pairs::<S>(run, i, 0),
             3 => S::or(pairs::<S>(run, i, 0), bit::<S>(run.add(64), i, 2)),
             4 => nibble::<S>(run, i),
@@ -114,8 +116,11 @@ unsafe fn pairs<S: Simd>(plane: *const u8, i: usize, lowest: u32) -> S::Bytes {
 }
 
 /// Bits of vector `i`, at bit `lowest`.
+///
+/// # Safety
+/// As of [`Simd`].
 #[inline(always)]
-unsafe fn bit<S: Simd>(plane: *const u8, i: usize, lowest: u32) -> S::Bytes {
+pub(super) unsafe fn bit<S: Simd>(plane: *const u8, i: usize, lowest: u32) -> S::Bytes {
     unsafe {
         let bits = S::load(plane);
         S::and(moved::<S>(bits, i as u32, lowest), S::splat(1 << lowest))

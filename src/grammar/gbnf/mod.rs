@@ -1,4 +1,4 @@
-//! llama.cpp's GBNF (specification 9.3) in llguidance's Lark. `parse` reads the text into rules, `lark` writes them;
+//! llama.cpp's GBNF and xgrammar's EBNF (specification 9.7) in llguidance's Lark. `parse` reads the text into rules, `lark` writes them;
 //! this file checks what must hold in between.
 
 mod lark;
@@ -6,12 +6,12 @@ mod parse;
 
 use parse::{Expression, Rule, reachable};
 
-/// The Lark grammar of the same strings; `root` becomes `start`.
+/// The Lark grammar of the same strings; `root` becomes `start`. With `is_ebnf` the string is read as EBNF.
 ///
 /// # Errors
 /// A message for humans: wrong syntax, an undefined rule, left recursion, or a construct that is not supported.
-pub fn to_lark(text: &str) -> Result<String, String> {
-    let rules = parse::parse(text)?;
+pub fn to_lark(text: &str, is_ebnf: bool) -> Result<String, String> {
+    let rules = parse::parse(text, is_ebnf)?;
     let root = rules.iter().position(|rule| rule.name == "root");
     let root = root.ok_or("the grammar has no rule \"root\"")?;
     check_left_recursion(&rules)?;

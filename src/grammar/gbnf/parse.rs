@@ -1,4 +1,5 @@
-//! The syntax of GBNF: rules, literals, classes of characters, repetition, groups, comments.
+//! The syntax of GBNF and EBNF: rules, literals, classes of characters, repetition, groups, comments. In GBNF a rule ends with
+//! its line; in EBNF it ends where the next one begins.
 
 use std::collections::HashMap;
 
@@ -39,13 +40,14 @@ pub enum Expression {
     },
 }
 
-/// The rules of a grammar.
+/// The rules of a grammar, which is EBNF or GBNF.
 ///
 /// # Errors
 /// A message for humans with the line.
-pub fn parse(text: &str) -> Result<Vec<Rule>, String> {
+pub fn parse(text: &str, is_ebnf: bool) -> Result<Vec<Rule>, String> {
     let mut reader = Reader {
         rest: text,
+        is_ebnf,
         line: 1,
         names: Vec::new(),
         indices: HashMap::new(),
@@ -79,6 +81,7 @@ pub fn reachable(rule: usize, uses: &[Vec<usize>]) -> Vec<bool> {
 
 struct Reader<'t> {
     rest: &'t str,
+    is_ebnf: bool,
     line: usize,
     /// Names of rules, in the order in which they first occur.
     names: Vec<String>,
@@ -140,9 +143,16 @@ impl Reader<'_> {
         }
         match self.peek() {
             None | Some('\r' | '\n') => self.skip(true),
+            Some(_) if self.is_ebnf && self.begins_rule() => {}
             Some(other) => return self.error(format!("unexpected {other:?}")),
         }
         Ok(())
+    }
+
+    /// Whether a rule is defined next.
+    fn begins_rule(&self) -> bool {
+        let rest = self.rest.trim_start_matches(is_name);
+        rest.len() < self.rest.len() && rest.trim_start_matches([' ', '\t']).starts_with("::=")
     }
 
     /// The index of the rule that is named next.
@@ -183,6 +193,9 @@ impl Reader<'_> {
     fn sequence(&mut self, depth: usize) -> Result<Expression, String> {
         let mut parts = Vec::new();
         while let Some(next) = self.peek() {
+            if self.is_ebnf && depth == 0 && self.begins_rule() {
+                break;
+            }
             self.parts += 1;
             if self.parts > MAX_PARTS {
                 return self.error(format!("more than {MAX_PARTS} elements"));
@@ -212,7 +225,7 @@ impl Reader<'_> {
                 next if is_name(next) => Expression::Rule(self.name()?),
                 _ => break,
             };
-            self.skip(depth > 0);
+            self.skip(self.is_ebnf || depth > 0);
             parts.push(self.repeated(part, depth)?);
         }
         Ok(match parts.len() {
@@ -235,7 +248,7 @@ impl Reader<'_> {
                 return self.error("too many repetitions of one element");
             }
             self.take();
-            self.skip(depth > 0);
+            self.skip(self.is_ebnf || depth > 0);
             part = Expression::Repeat {
                 of: Box::new(part),
                 least,
@@ -348,6 +361,13 @@ impl Reader<'_> {
             'r' => Ok('\r'),
             't' => Ok('\t'),
             '\\' | '"' | '[' | ']' | '-' | '^' => Ok(escape),
+            '\'' | '?' if self.is_ebnf => Ok(escape),
+            'a' if self.is_ebnf => Ok('\x07'),
+            'b' if self.is_ebnf => Ok('\x08'),
+            'f' if self.is_ebnf => Ok('\x0c'),
+            'v' if self.is_ebnf => Ok('\x0b'),
+            'e' if self.is_ebnf => Ok('\x1b'),
+            '0' if self.is_ebnf => Ok('\0'),
             'x' => self.code_point(2),
             'u' => self.code_point(4),
             'U' => self.code_point(8),

@@ -226,3 +226,34 @@ fn white_space_of_json_is_chosen() {
     let message = model.refusal(&spaced(Whitespace::Pattern("(".to_owned())));
     assert!(message.contains("unclosed"), "{message}");
 }
+
+#[test]
+fn rules_of_ebnf_end_where_the_next_begins() {
+    let model = Model::made();
+    let text = "root ::= \"a\"\n  item\n  | 'x'\n";
+    assert!(
+        model
+            .compiler
+            .compile(&GrammarSource::Ebnf(text.into()), Objects::Closed)
+            .is_err()
+    );
+    let text = "root ::= \"a\"\n  item # the rest\n  | (\"x\"\n \"y\") ::\n";
+    assert!(
+        model
+            .compiler
+            .compile(&GrammarSource::Ebnf(text.into()), Objects::Closed)
+            .is_err()
+    );
+    let text =
+        "root ::= \"a\"\n  item # the rest\n  | \"x\"\n*\nitem ::= [b\\'] other other ::=\n\"\\?\"";
+    let grammar = model.grammar(&GrammarSource::Ebnf(text.into()));
+    for accepted in ["ab?", "a'?", "", "xx"] {
+        assert!(model.accepts(&grammar, accepted), "{accepted}");
+    }
+    for refused in ["a", "ab", "xa"] {
+        assert!(!model.accepts(&grammar, refused), "{refused}");
+    }
+    // In GBNF a line ends the rule.
+    let text = GrammarSource::Gbnf("root ::= \"a\"\n\"b\"".into());
+    assert!(model.compiler.compile(&text, Objects::Closed).is_err());
+}

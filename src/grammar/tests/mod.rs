@@ -5,6 +5,7 @@ mod closed;
 mod forms;
 mod gbnf;
 mod hostile;
+mod stop_regex;
 mod tools;
 mod turns;
 mod walks;

@@ -21,6 +21,11 @@ pub const ARCHITECTURE: Architecture = Architecture {
 
 fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     llama::configure(keys, config)?;
+    set_factors(keys, config)
+}
+
+/// Reads the factors.
+pub(super) fn set_factors(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     config.embedding_scale = keys.positive_or("embedding_scale", 1.0)?;
     config.residual_scale = keys.positive_or("residual_scale", 1.0)?;
     // Files hold the divisor of logits.

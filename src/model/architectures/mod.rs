@@ -15,7 +15,10 @@ mod gemma_embedding;
 mod glm4;
 mod gpt2;
 mod granite;
+mod granitehybrid;
 mod hunyuan_dense;
+mod lfm2;
+mod lfm2moe;
 mod llama;
 mod nomic_bert;
 mod olmo2;
@@ -24,6 +27,8 @@ mod phi3;
 mod qwen2;
 mod qwen2vl;
 mod qwen3;
+mod qwen35;
+mod qwen35moe;
 mod qwen3moe;
 mod qwen3vl;
 mod seed_oss;
@@ -64,6 +69,11 @@ const ARCHITECTURES: &[&Architecture] = &[
     &exaone4::ARCHITECTURE,
     &hunyuan_dense::ARCHITECTURE,
     &seed_oss::ARCHITECTURE,
+    &granitehybrid::ARCHITECTURE,
+    &lfm2::ARCHITECTURE,
+    &lfm2moe::ARCHITECTURE,
+    &qwen35::ARCHITECTURE,
+    &qwen35moe::ARCHITECTURE,
     &bert::ARCHITECTURE,
     &nomic_bert::ARCHITECTURE,
     &gemma_embedding::ARCHITECTURE,

@@ -3,7 +3,7 @@
 use super::architecture::Names;
 use crate::{
     Error, Result,
-    model::config::{Experts, FeedForwardKind, Keys, ModelConfig},
+    model::config::{Experts, FeedForwardKind, Keys, ModelConfig, Shared, keys::missing},
 };
 
 /// Norms of queries and keys in Hugging Face checkpoints.
@@ -37,11 +37,38 @@ pub const EXPERT_SIZES: Names = &[
 /// Replaces the feed-forward of `config` with the mixture of experts that the keys describe, which has its activation.
 /// `normalized` as in [`Experts`].
 pub fn set_experts(keys: &Keys, config: &mut ModelConfig, normalized: bool) -> Result<()> {
+    if keys.size_or_zero("expert_shared_count")?.is_some() {
+        return Err(keys.unsupported("shared experts"));
+    }
+    let experts = experts(keys, config, normalized)?;
+    config.feed_forward = FeedForwardKind::Experts(experts);
+    Ok(())
+}
+
+/// As [`set_experts`], with the feed-forward beside the experts that files may have. `is_gated` as in [`Shared`].
+pub fn set_experts_with_shared(
+    keys: &Keys,
+    config: &mut ModelConfig,
+    normalized: bool,
+    is_gated: bool,
+) -> Result<()> {
+    let width = keys.size_or_zero("expert_shared_feed_forward_length")?;
+    let experts = Experts {
+        shared: width.map(|ffn_dim| Shared { ffn_dim, is_gated }),
+        ..experts(keys, config, normalized)?
+    };
+    config.feed_forward = FeedForwardKind::Experts(experts);
+    Ok(())
+}
+
+fn experts(keys: &Keys, config: &ModelConfig, normalized: bool) -> Result<Experts> {
     let experts = Experts {
         count: keys.size("expert_count")?,
         used: keys.size("expert_used_count")?,
         normalized,
         activation: config.feed_forward.activation(),
+        is_sigmoid: false,
+        shared: None,
     };
     if experts.used > experts.count {
         return Err(Error::InvalidModelFile(format!(
@@ -49,10 +76,24 @@ pub fn set_experts(keys: &Keys, config: &mut ModelConfig, normalized: bool) -> R
             experts.used, experts.count
         )));
     }
-    if keys.size_or_zero("expert_shared_count")?.is_some() {
-        return Err(keys.unsupported("shared experts"));
+    Ok(experts)
+}
+
+/// Marks the layers without key heads as recurrent.
+pub fn recurrent_without_kv_heads(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
+    let name = keys.name("attention.head_count_kv");
+    let heads = keys.metadata().sizes(&name)?;
+    let heads = heads.ok_or_else(|| missing(&name))?;
+    if heads.len() != config.layers.len() {
+        return Err(Error::InvalidModelFile(format!(
+            "{name} has {} entries for {} layers",
+            heads.len(),
+            config.layers.len()
+        )));
     }
-    config.feed_forward = FeedForwardKind::Experts(experts);
+    for (layer, heads) in config.layers.iter_mut().zip(heads) {
+        layer.is_recurrent = heads == 0;
+    }
     Ok(())
 }
 

@@ -9,6 +9,8 @@ use crate::{
     weights::{BytesSource, GgufWriter, MetadataValue},
 };
 
+mod recurrent;
+
 /// A model of `layers` layers, 64 wide with four heads, in a file whose only tensor is an embedding.
 fn read(name: &str, layers: u32, keys: &[(&str, MetadataValue)]) -> Result<ModelConfig> {
     let mut metadata = Metadata::new();

@@ -1,7 +1,10 @@
 //! Typed access to the metadata keys of one architecture, with checks of their ranges. The callers decide
 //! which keys to read.
 
-use crate::{Error, Result, weights::Metadata};
+use crate::{
+    Error, Result,
+    weights::{Metadata, MetadataValue},
+};
 
 /// The metadata keys `ARCHITECTURE.key` of one architecture.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +68,21 @@ impl<'a> Keys<'a> {
         match self.metadata.usize(&self.name(key))? {
             Some(0) => Ok(None),
             _ => self.size_if(key),
+        }
+    }
+
+    /// The largest entry of a size per layer, of which some may be 0, or a size of all layers.
+    pub fn largest_or(&self, key: &str, default: usize) -> Result<usize> {
+        let name = self.name(key);
+        match self.metadata.get(&name) {
+            Some(MetadataValue::Array(_)) => {
+                let sizes = self.metadata.sizes(&name)?.unwrap_or_default();
+                match sizes.into_iter().max() {
+                    Some(size) if (1..=1 << 24).contains(&size) => Ok(size),
+                    _ => Err(Error::InvalidModelFile(format!("{name} has no size"))),
+                }
+            }
+            _ => self.size_or(key, default),
         }
     }
 

@@ -29,7 +29,7 @@ const MAX_HEADS: usize = 4096;
 pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
     let dim = keys.size("embedding_length")?;
     let heads = keys.size("attention.head_count")?;
-    let kv_heads = keys.size_or("attention.head_count_kv", heads)?;
+    let kv_heads = keys.largest_or("attention.head_count_kv", heads)?;
     let head_dim = keys.size_or("attention.key_length", dim / heads)?;
     let value_dim = keys.size_or("attention.value_length", head_dim)?;
     if value_dim != head_dim {
@@ -46,11 +46,15 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
     let layer = LayerConfig {
         window: None,
         rope: LayerRope::Global,
+        is_recurrent: false,
     };
     Ok(ModelConfig {
         architecture: keys.architecture().to_owned(),
         dim,
-        ffn_dim: keys.size("feed_forward_length")?,
+        ffn_dim: match keys.size_if("expert_feed_forward_length")? {
+            Some(width) => keys.size_or("feed_forward_length", width)?,
+            None => keys.size("feed_forward_length")?,
+        },
         heads,
         kv_heads,
         head_dim,
@@ -58,6 +62,8 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         token_ids: token_ids.unwrap_or(vocab),
         context_tokens: keys.size("context_length")?,
         layers: vec![layer; layers],
+        recurrence: None,
+        ignored_blocks: 0,
         norm: NormKind::Rms,
         norm_eps: match keys.positive("attention.layer_norm_rms_epsilon")? {
             Some(eps) => eps,
@@ -67,11 +73,14 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         },
         norm_places: NormPlaces::BEFORE,
         ffn_norm: "ffn_norm",
+        output_norm_name: "output_norm",
+        has_output_gate: false,
         qk_norm: QkNorm::None,
         positions: Positions::Rotary(Rope::read(keys, head_dim)?),
         attention_scale: keys.positive("attention.scale")?,
         attention_soft_cap: None,
         feed_forward: FeedForwardKind::Gated(Activation::Silu),
+        leading_dense: None,
         has_gate_biases: false,
         embedding_scale: 1.0,
         residual_scale: 1.0,
@@ -103,9 +112,8 @@ pub fn check(config: &ModelConfig) -> Result<()> {
     let has_experts = matches!(config.feed_forward, FeedForwardKind::Experts(_));
     let unsupported = [
         (
-            has_experts
-                && (config.norm_places != NormPlaces::BEFORE || config.residual_scale != 1.0),
-            "experts whose outputs are normalized or scaled",
+            has_experts && config.norm_places != NormPlaces::BEFORE,
+            "experts whose outputs are normalized",
         ),
         (
             config.norm_places.after && !config.norm.adds_residual(),
@@ -130,6 +138,14 @@ pub fn check(config: &ModelConfig) -> Result<()> {
         (
             !config.dim.is_multiple_of(4),
             "an embedding length that is no multiple of 4",
+        ),
+        (
+            config.recurrence.is_some() && config.norm_places != NormPlaces::BEFORE,
+            "norms of the outputs of recurrent layers",
+        ),
+        (
+            config.recurrence.is_some() && !config.is_causal,
+            "recurrent layers that are not causal",
         ),
         (
             !config.is_causal && config.embedding.is_none(),

@@ -6,13 +6,16 @@ pub mod json;
 pub mod keys;
 pub mod llama_like;
 mod model_config;
+pub mod recurrence;
 pub mod rope;
 
 pub use json::ConfigJson;
 pub use keys::Keys;
 pub use model_config::{
-    Experts, FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormPlaces, Positions, QkNorm,
+    Experts, FeedForwardKind, LayerConfig, LayerRope, LeadingDense, ModelConfig, NormPlaces,
+    Positions, QkNorm, Shared,
 };
+pub use recurrence::{LinearRecurrence, Recurrence, Rule};
 pub use rope::{Rope, RopePairs, RopeParts, Scaling};
 
 pub use crate::ops::{Activation, NormKind};

@@ -1,6 +1,6 @@
 //! A model's hyperparameters: everything that a decoder computes besides its weights.
 
-use super::{embedding::EmbeddingConfig, rope::Rope};
+use super::{embedding::EmbeddingConfig, recurrence::Recurrence, rope::Rope};
 use crate::ops::{Activation, NormKind};
 
 /// What a model computes besides its weights.
@@ -26,14 +26,22 @@ pub struct ModelConfig {
     pub context_tokens: usize,
     /// One entry per layer.
     pub layers: Vec<LayerConfig>,
+    /// What the recurrent layers compute; `None` if there are none.
+    pub recurrence: Option<Recurrence>,
+    /// Blocks of the file after the layers, which predict further tokens and are not run.
+    pub ignored_blocks: usize,
     /// The kind of all norms of the residual stream.
     pub norm: NormKind,
     /// Epsilon of the norms.
     pub norm_eps: f32,
     /// Positions of the norms in a layer.
     pub norm_places: NormPlaces,
-    /// The name of the norm on the input of the feed-forward.
+    /// GGUF name of the norm before a feed-forward.
     pub ffn_norm: &'static str,
+    /// GGUF name of the norm after the last layer.
+    pub output_norm_name: &'static str,
+    /// Whether the rows of each query head are followed by those of a gate of its output.
+    pub has_output_gate: bool,
     /// Norms of queries and keys.
     pub qk_norm: QkNorm,
     /// How positions enter the computation.
@@ -44,6 +52,8 @@ pub struct ModelConfig {
     pub attention_soft_cap: Option<f32>,
     /// The feed-forward layers.
     pub feed_forward: FeedForwardKind,
+    /// First layers whose feed-forward is not a mixture.
+    pub leading_dense: Option<LeadingDense>,
     /// Whether the products with gate and up may have biases. Adapters leave them out.
     pub has_gate_biases: bool,
     /// Factor of embeddings.
@@ -75,6 +85,8 @@ pub struct LayerConfig {
     pub window: Option<usize>,
     /// Rotary embedding of its queries and keys.
     pub rope: LayerRope,
+    /// It has a recurrence in place of attention.
+    pub is_recurrent: bool,
 }
 
 /// Rotary embedding of a layer's queries and keys.
@@ -181,6 +193,28 @@ pub struct Experts {
     pub normalized: bool,
     /// The activation function of an expert.
     pub activation: Activation,
+    /// The weights of experts are sigmoids, and a bias may count for their selection.
+    pub is_sigmoid: bool,
+    /// A feed-forward beside the experts, which all tokens use.
+    pub shared: Option<Shared>,
+}
+
+/// A feed-forward beside experts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shared {
+    /// Its width.
+    pub ffn_dim: usize,
+    /// Its output is multiplied by the sigmoid of a product with the input.
+    pub is_gated: bool,
+}
+
+/// First layers of a mixture that have a gated feed-forward of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeadingDense {
+    /// How many.
+    pub layers: usize,
+    /// Their width.
+    pub ffn_dim: usize,
 }
 
 impl ModelConfig {
@@ -192,6 +226,27 @@ impl ModelConfig {
     /// Elements of all key heads of a token.
     pub fn kv_dim(&self) -> usize {
         self.kv_heads * self.head_dim
+    }
+
+    /// Kind and width of the feed-forward of a layer.
+    pub fn feed_forward_of(&self, layer: usize) -> (FeedForwardKind, usize) {
+        match self.leading_dense {
+            Some(dense) if layer < dense.layers => {
+                let activation = self.feed_forward.activation();
+                (FeedForwardKind::Gated(activation), dense.ffn_dim)
+            }
+            _ => (self.feed_forward, self.ffn_dim),
+        }
+    }
+
+    /// Whether a tensor belongs to a block that is not run.
+    pub fn ignores(&self, tensor: &str) -> bool {
+        let block = tensor
+            .strip_prefix("blk.")
+            .and_then(|it| it.split_once('.'));
+        let block = block.and_then(|(block, _)| block.parse::<usize>().ok());
+        let ignored = self.layers.len()..self.layers.len() + self.ignored_blocks;
+        block.is_some_and(|block| ignored.contains(&block))
     }
 
     /// The rotary embedding, if the model has one.

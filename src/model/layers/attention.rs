@@ -13,6 +13,7 @@ use crate::ops::{
     attention_split::{self, attention_split},
     kv_memory::KvMemory,
     rope_kv::{RopeShape, rope_kv},
+    sigmoid_gate::{GateShape, sigmoid_gate},
     step::Step,
     whole_attention::whole_attention,
 };
@@ -44,6 +45,8 @@ pub struct Attention {
     pub attn_norm: Option<Norm>,
     /// `attn_q`, `attn_k`, `attn_v`
     pub attn_qkv: Qkv,
+    /// Of whose sigmoid the output is a multiple: the rows of `attn_q` behind those of each head, `[heads * head_dim, dim]`.
+    pub gate: Option<Linear>,
     /// `attn_output`
     pub attn_output: Linear,
     /// The sum with the residual stream, after `post_attention_norm` if there is one.
@@ -81,6 +84,18 @@ impl Attention {
             let q = rope_kv(qkv, norm, turns, kv, step, rope, variant);
             attention(q, kv, step, shape, variant)
         };
+        let attended = match &self.gate {
+            Some(gate) => {
+                let gates = gate.normed(x.clone(), self.attn_norm.as_ref(), Finish::Plain);
+                let shape = GateShape {
+                    is_per_token: false,
+                    at: 0,
+                    stride: gates.dims()[1],
+                };
+                sigmoid_gate(attended, gates, None, shape)
+            }
+            None => attended,
+        };
         self.join.onto(x, &self.attn_output, attended)
     }
 
@@ -91,6 +106,8 @@ impl Attention {
             Qkv::Split(linears) => linears.iter_mut().for_each(|it| it.variant = variant),
         }
         self.attn_output.variant = variant;
+        let gate = self.gate.iter_mut();
+        gate.for_each(|gate| gate.variant = variant);
         let norms = self.attn_norm.iter_mut().chain(&mut self.join.norm);
         let norms = norms.chain(&mut self.join.sum_norm);
         norms

@@ -7,9 +7,9 @@ use burn::{
 };
 
 use super::{
-    attention::Attention,
     feed_forward::FeedForward,
     linear::{Linear, Norm},
+    mixer::{LayerMemory, Mixer},
 };
 use crate::ops::{
     Finish, InPlace, Variant,
@@ -18,7 +18,6 @@ use crate::ops::{
     add_row::add_row,
     embedding::embedding,
     embedding_or_row::embedding_or_row,
-    kv_memory::KvMemory,
     last_row::last_row,
     matrix::Matrix,
     step::Step,
@@ -27,8 +26,8 @@ use crate::ops::{
 /// One layer.
 #[derive(Module, Debug)]
 pub struct Block {
-    /// Attention, with its norms and residual.
-    pub attention: Attention,
+    /// Attention or a recurrence, with its norms and residual.
+    pub mixer: Mixer,
     /// Feed-forward, with its norms and residual.
     pub feed_forward: FeedForward,
 }
@@ -70,7 +69,7 @@ impl Decoder {
     /// Uses the kernels of `variant` from now on.
     pub fn set_variant(&mut self, variant: Variant) {
         for block in &mut self.blocks {
-            block.attention.set_variant(variant);
+            block.mixer.set_variant(variant);
             block.feed_forward.set_variant(variant);
         }
         let norms = self.output_norm.iter_mut().chain(&mut self.embedding_norm);
@@ -85,7 +84,7 @@ impl Decoder {
         &self,
         ids: Tensor<1, Int>,
         given: Option<&InPlace>,
-        kv: &mut [KvMemory],
+        memory: &mut [LayerMemory],
         step: &Step,
     ) -> Tensor<2> {
         let mut x = match given {
@@ -104,8 +103,8 @@ impl Decoder {
             x = norm.apply(x);
         }
         for (layer, block) in self.blocks.iter().enumerate() {
-            let kv = &mut kv[if self.is_whole { 0 } else { layer }];
-            x = block.attention.forward(x, kv, step);
+            let memory = &mut memory[if self.is_whole { 0 } else { layer }];
+            x = block.mixer.forward(x, memory, step);
             x = block.feed_forward.forward(x);
             if let Some(given) = given.filter(|_| layer < self.deepstack_layers) {
                 // The buffer holds the rows of the embedding, then those of each of these layers.

@@ -26,6 +26,8 @@ pub struct ExpertFeedForward {
     pub ffn_norm: Norm,
     /// `ffn_gate_inp`, the router, `[experts, dim]`
     pub ffn_gate_inp: Matrix,
+    /// `exp_probs_b`, `[experts]`: counts for the selection only.
+    pub bias: Option<Tensor<1>>,
     /// `ffn_gate_exps`, `[experts * ffn_dim, dim]`
     pub ffn_gate_exps: Matrix,
     /// `ffn_up_exps`, `[experts * ffn_dim, dim]`
@@ -41,6 +43,12 @@ pub struct ExpertFeedForward {
     /// Whether shares are a softmax over the chosen experts (Mixtral, Qwen3) or over all (OLMoE).
     #[module(skip)]
     pub renormalize: bool,
+    /// Whether shares are sigmoids instead of a softmax.
+    #[module(skip)]
+    pub is_sigmoid: bool,
+    /// Factor of the output.
+    #[module(skip)]
+    pub scale: f32,
     /// The kernels that the tuner chose for the device.
     #[module(skip)]
     pub variant: Variant,
@@ -54,6 +62,12 @@ impl ExpertFeedForward {
         } else {
             self.many(x)
         }
+    }
+
+    /// Uses the kernels of `variant` from now on.
+    pub fn set_variant(&mut self, variant: Variant) {
+        self.ffn_norm.variant = variant;
+        self.variant = variant;
     }
 
     fn few(&self, x: Tensor<2>) -> Tensor<2> {
@@ -111,8 +125,10 @@ impl ExpertFeedForward {
             experts: self.ffn_gate_inp.shape.rows,
             used: self.used,
             renormalize: self.renormalize,
+            is_sigmoid: self.is_sigmoid,
+            scale: self.scale,
         };
-        route_experts(logits, shape)
+        route_experts(logits, self.bias.clone(), shape)
     }
 
     fn ffn_dim(&self) -> usize {

@@ -8,8 +8,12 @@ use super::{
     low_rank::LowRank,
 };
 use crate::ops::{
-    Activation, Finish, Variant, gated_matmul::gated_matmul, gated_matvec::gated_matvec,
-    matrix::Matrix, matvec::MAX_TOKENS,
+    Activation, Finish, Variant,
+    gated_matmul::gated_matmul,
+    gated_matvec::gated_matvec,
+    matrix::Matrix,
+    matvec::MAX_TOKENS,
+    sigmoid_gate::{GateShape, sigmoid_gate},
 };
 
 /// A feed-forward layer of one of the kinds.
@@ -22,6 +26,8 @@ pub enum FeedForward {
     Plain(PlainFeedForward),
     /// A mixture of experts.
     Experts(ExpertFeedForward),
+    /// A mixture of experts beside a feed-forward that all tokens use.
+    Shared(SharedExperts),
 }
 
 impl FeedForward {
@@ -31,39 +37,34 @@ impl FeedForward {
             FeedForward::Gated(layer) => layer.forward(x),
             FeedForward::Plain(layer) => layer.forward(x),
             FeedForward::Experts(layer) => layer.forward(x),
+            FeedForward::Shared(layer) => layer.forward(x),
         }
     }
 
     /// Uses the kernels of `variant` from now on.
     pub fn set_variant(&mut self, variant: Variant) {
-        let norms = match self {
-            FeedForward::Gated(layer) => norms_of(&mut layer.ffn_norm, &mut layer.join),
-            FeedForward::Plain(layer) => norms_of(&mut layer.ffn_norm, &mut layer.join),
-            FeedForward::Experts(layer) => {
-                layer.ffn_norm.variant = variant;
-                [&mut None, &mut None, &mut None]
-            }
-        };
-        norms
-            .into_iter()
-            .flatten()
-            .for_each(|norm| norm.variant = variant);
         match self {
-            FeedForward::Gated(layer) => {
-                layer.variant = variant;
-                layer.ffn_down.variant = variant;
-            }
+            FeedForward::Gated(layer) => layer.set_variant(variant),
             FeedForward::Plain(layer) => {
+                set_norms(&mut layer.ffn_norm, &mut layer.join, variant);
                 layer.ffn_up.variant = variant;
                 layer.ffn_down.variant = variant;
             }
-            FeedForward::Experts(layer) => layer.variant = variant,
+            FeedForward::Experts(layer) => layer.set_variant(variant),
+            FeedForward::Shared(layer) => {
+                layer.routed.set_variant(variant);
+                layer.shared.set_variant(variant);
+                let gate = layer.gate.iter_mut();
+                gate.for_each(|gate| gate.variant = variant);
+            }
         }
     }
 }
 
-fn norms_of<'a>(before: &'a mut Option<Norm>, join: &'a mut Join) -> [&'a mut Option<Norm>; 3] {
-    [before, &mut join.norm, &mut join.sum_norm]
+fn set_norms(before: &mut Option<Norm>, join: &mut Join, variant: Variant) {
+    let norms = [before, &mut join.norm, &mut join.sum_norm];
+    let norms = norms.into_iter().flatten();
+    norms.for_each(|norm| norm.variant = variant);
 }
 
 /// `x + ffn_down(act(ffn_gate(norm(x))) * ffn_up(norm(x)))`
@@ -91,18 +92,59 @@ pub struct GatedFeedForward {
 
 impl GatedFeedForward {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let hidden = self.hidden(x.clone());
+        self.join.onto(x, &self.ffn_down, hidden)
+    }
+
+    fn set_variant(&mut self, variant: Variant) {
+        set_norms(&mut self.ffn_norm, &mut self.join, variant);
+        self.variant = variant;
+        self.ffn_down.variant = variant;
+    }
+
+    /// The input of `ffn_down`.
+    fn hidden(&self, x: Tensor<2>) -> Tensor<2> {
         let (gate, up) = (&self.ffn_gate, &self.ffn_up);
         let (activation, variant) = (self.activation, self.variant);
         let (input, norm) = Norm::input(self.ffn_norm.as_ref(), x.clone());
         let low_rank = self.low_rank.as_ref();
         let delta = low_rank.map(|it| it.delta(input.clone(), norm.clone(), variant));
         let delta = delta.or_else(|| self.biases.clone());
-        let hidden = if x.dims()[0] <= MAX_TOKENS {
+        if x.dims()[0] <= MAX_TOKENS {
             gated_matvec(input, norm, gate, up, delta, activation, variant)
         } else {
             gated_matmul(input, gate, up, delta, activation, variant)
+        }
+    }
+}
+
+/// `x + routed(x) + shared(x)`, where a gate may weigh the output of the second.
+#[derive(Module, Debug)]
+pub struct SharedExperts {
+    /// The experts that a router chooses.
+    pub routed: ExpertFeedForward,
+    /// `ffn_gate_shexp`, `ffn_up_shexp`, `ffn_down_shexp`, with the same norm. Its join has no norms.
+    pub shared: GatedFeedForward,
+    /// `ffn_gate_inp_shexp`, `[1, dim]`: a sigmoid of its product is the weight.
+    pub gate: Option<Linear>,
+}
+
+impl SharedExperts {
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let routed = self.routed.forward(x.clone());
+        let hidden = self.shared.hidden(x.clone());
+        let Some(gate) = &self.gate else {
+            return self.shared.join.onto(routed, &self.shared.ffn_down, hidden);
         };
-        self.join.onto(x, &self.ffn_down, hidden)
+        let norm = self.shared.ffn_norm.as_ref();
+        let weights = gate.normed(x, norm, Finish::Plain);
+        let shared = self.shared.ffn_down.normed(hidden, None, Finish::Plain);
+        let shape = GateShape {
+            is_per_token: true,
+            at: 0,
+            stride: 1,
+        };
+        sigmoid_gate(shared, weights, Some(routed), shape)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The layers of a decoder as burn modules over `ops`. Fields have the names of GGUF tensors. `load`
 //! decides from a `ModelConfig` what a layer consists of.
 //!
-//! Order, lowest first: `low_rank`, `linear`, `attention` and `experts`, `feed_forward`, `decoder`, `tower`.
+//! Order, lowest first: `low_rank`, `linear`, `attention`, `recurrent` and `experts`, `mixer` and `feed_forward`,
+//! `decoder`, `tower`.
 //!
 //! Six dispatches per layer: norm + QKV, rope + KV write, attention, output projection + residual, norm + gate + up +
 //! activation, down projection + residual; three per step: embedding, norm + output projection, argmax. The norm needs
@@ -10,6 +11,9 @@
 //! each. Where barriers are cheap, attention of few rows is split over the context: one dispatch rotates, writes K and
 //! V and attends per split, one joins the splits. A row computes K of earlier rows of its step again, so nothing is
 //! read that the dispatch writes. Which blocks a split covers depends on the position alone.
+//!
+//! A recurrent layer takes a dispatch for each group of joined matrices, one for the convolution, one for the recurrence,
+//! one for its gated norm and one for the output; steps of many tokens take a second one for what a convolution keeps.
 
 pub mod attention;
 pub mod decoder;
@@ -17,4 +21,6 @@ pub mod experts;
 pub mod feed_forward;
 pub mod linear;
 pub mod low_rank;
+pub mod mixer;
+pub mod recurrent;
 pub mod tower;

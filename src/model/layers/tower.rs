@@ -6,10 +6,11 @@ use burn::tensor::Tensor;
 use super::{
     decoder::Block,
     linear::{Linear, Norm},
+    mixer::LayerMemory,
 };
 use crate::{
     model::vision::Windows,
-    ops::{Activation, Finish, Variant, kv_memory::KvMemory, reshape::reshape, step::Step},
+    ops::{Activation, Finish, Variant, reshape::reshape, step::Step},
 };
 
 /// The whole tower and its projectors.
@@ -60,7 +61,7 @@ impl Tower {
         &self,
         patches: Tensor<2>,
         positions: Option<Tensor<2>>,
-        kv: &mut KvMemory,
+        kv: &mut LayerMemory,
         steps: &PatchSteps,
     ) -> (Tensor<2>, Vec<Tensor<2>>) {
         let mut x = positions;
@@ -79,7 +80,7 @@ impl Tower {
             } else {
                 &steps.windows
             };
-            x = block.attention.forward(x, kv, step);
+            x = block.mixer.forward(x, kv, step);
             x = block.feed_forward.forward(x);
             let projectors = self.deepstack.iter().filter(|(of, _)| *of == layer);
             deep.extend(projectors.map(|(_, it)| it.forward(self.joined(x.clone()))));
@@ -96,7 +97,7 @@ impl Tower {
     /// Uses the kernels of `variant` from now on.
     pub fn set_variant(&mut self, variant: Variant) {
         for block in &mut self.blocks {
-            block.attention.set_variant(variant);
+            block.mixer.set_variant(variant);
             block.feed_forward.set_variant(variant);
         }
         self.post_norm.variant = variant;

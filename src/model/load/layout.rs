@@ -26,7 +26,7 @@ impl DeviceBytes {
     /// The sizes of [`MatrixShape`] in bytes, for any tensor that a header may describe: in u64, because the
     /// tensor may be larger than the address space of wasm32. Vectors are converted to f32.
     pub(in crate::model) fn of(tensor: &TensorInfo) -> DeviceBytes {
-        if tensor.shape.len() == 1 {
+        if tensor.shape.len() == 1 || is_kept_as_vector(tensor) {
             return DeviceBytes {
                 quants: 4 * tensor.element_count(),
                 scales: 0,
@@ -50,6 +50,12 @@ impl DeviceBytes {
     pub(in crate::model) fn sum(self) -> u64 {
         self.quants + self.scales
     }
+}
+
+/// Whether a tensor of several dimensions holds the taps of a convolution, or a number per head.
+fn is_kept_as_vector(tensor: &TensorInfo) -> bool {
+    let parts = ["conv1d.weight", "shortconv.conv.weight", "ssm_a", "ssm_d"];
+    parts.iter().any(|part| tensor.name.ends_with(part))
 }
 
 /// Repacks the rows of a matrix for the kernels, some rows at a time.

@@ -4,6 +4,7 @@ mod layout;
 mod modules;
 mod plan;
 mod reader;
+mod recurrent;
 mod tensors;
 mod tower;
 mod tower_modules;

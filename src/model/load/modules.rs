@@ -16,8 +16,9 @@ use crate::{
             attention::{Attention, Qkv},
             decoder::{Block, Decoder},
             experts::ExpertFeedForward,
-            feed_forward::{FeedForward, GatedFeedForward, PlainFeedForward},
+            feed_forward::{FeedForward, GatedFeedForward, PlainFeedForward, SharedExperts},
             linear::{Join, Linear, Norm},
+            mixer::Mixer,
         },
     },
     ops::{
@@ -32,12 +33,12 @@ use crate::{
 
 /// Builds a decoder.
 pub(super) struct Loader<'a, S> {
-    tensors: TensorReader<'a, S>,
-    config: &'a ModelConfig,
+    pub(super) tensors: TensorReader<'a, S>,
+    pub(super) config: &'a ModelConfig,
     /// Longest sequence, in tokens.
     context_tokens: usize,
     /// Largest buffer that a kernel can bind.
-    max_binding_bytes: u64,
+    pub(super) max_binding_bytes: u64,
 }
 
 /// Rotary frequencies of the layers with the model's base and of those with a base of their own.
@@ -49,7 +50,7 @@ struct RopeTables {
 }
 
 /// The GGUF name of a part of a layer.
-fn name(layer: usize, part: &str) -> String {
+pub(super) fn name(layer: usize, part: &str) -> String {
     format!("blk.{layer}.{part}")
 }
 
@@ -86,7 +87,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             None => Some(self.matrix("position_embd").await?),
         };
         let blocks = self.blocks().await?;
-        let output_norm = config.has_output_norm.then_some("output_norm");
+        let output_norm = config.has_output_norm.then_some(config.output_norm_name);
         let output_norm = self.norm_named(output_norm).await?;
         let embedding_norm = config.has_embedding_norm.then_some("token_embd_norm");
         let embedding_norm = self.norm_named(embedding_norm).await?;
@@ -133,7 +134,11 @@ impl<'a, S: ByteSource> Loader<'a, S> {
 
     async fn block(&mut self, layer: usize, tables: &RopeTables) -> Result<Block> {
         Ok(Block {
-            attention: self.attention(layer, tables).await?,
+            mixer: match self.config.layers[layer].is_recurrent {
+                // Boxed, so that the future of all other layers stays small.
+                true => Mixer::Recurrent(Box::pin(self.recurrent(layer)).await?),
+                false => Mixer::Attention(self.attention(layer, tables).await?),
+            },
             feed_forward: self.feed_forward(layer).await?,
         })
     }
@@ -194,7 +199,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
 
     async fn attention(&mut self, layer: usize, tables: &RopeTables) -> Result<Attention> {
         let config = self.config;
-        let LayerConfig { window, rope } = config.layers[layer];
+        let LayerConfig { window, rope, .. } = config.layers[layer];
         let (head_norm, row_norms) = self.qk_norms(layer).await?;
         let (rope_turns, magnitude) = match rope {
             LayerRope::Local => (tables.local.clone(), 1.0),
@@ -202,11 +207,16 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         };
         let rope = config.rope().filter(|_| rope != LayerRope::None);
         let attn_qkv = self.qkv(layer).await?;
+        let gate = match config.has_output_gate {
+            true => Some(self.query_rows(layer, true).await?),
+            false => None,
+        };
         let (at, stride) = attn_qkv.columns(config.q_dim(), config.kv_dim());
         let usual_scale = (config.head_dim as f32).sqrt().recip();
         Ok(Attention {
             attn_norm: self.norm_before(&name(layer, "attn_norm")).await?,
             attn_qkv,
+            gate,
             attn_output: self.linear(&name(layer, "attn_output")).await?,
             join: self
                 .join(layer, "post_attention_norm", "attn_output_norm")
@@ -272,8 +282,12 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         let [q, k, v] = weights.each_ref().map(|name| self.tensors.tensor(name));
         if !can_join_qkv([q?, k?, v?], self.config, self.max_binding_bytes) {
             let [q, k, v] = &names;
+            let q = match self.config.has_output_gate {
+                true => self.query_rows(layer, false).await?,
+                false => self.linear(q).await?,
+            };
             return Ok(Qkv::Split([
-                self.linear(q).await?,
+                q,
                 self.linear(k).await?,
                 self.linear(v).await?,
             ]));
@@ -287,8 +301,26 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         Ok(Qkv::Fused(linear_of(weight, bias)))
     }
 
+    /// The rows of the query heads, or those of the gates that follow each of them.
+    async fn query_rows(&mut self, layer: usize, gates: bool) -> Result<Linear> {
+        let tensor = self.tensors.tensor(&name(layer, "attn_q.weight"))?;
+        let len = self.config.head_dim;
+        let first = if gates { len } else { 0 };
+        let heads = (0..self.config.heads).map(|head| {
+            let at = 2 * head * len + first;
+            (tensor, at..at + len)
+        });
+        let heads: Vec<_> = heads.collect();
+        let weight = self.tensors.rows(&heads).await?;
+        let bias = self.bias(&name(layer, "attn_q")).await?.map(|bias| {
+            let rows = heads.iter().flat_map(|(_, rows)| &bias[rows.clone()]);
+            self.tensors.vector(rows.copied().collect())
+        });
+        Ok(linear_of(weight, bias))
+    }
+
     async fn feed_forward(&mut self, layer: usize) -> Result<FeedForward> {
-        Ok(match self.config.feed_forward {
+        Ok(match self.config.feed_forward_of(layer).0 {
             FeedForwardKind::Gated(activation) => {
                 FeedForward::Gated(self.gated(layer, activation).await?)
             }
@@ -302,7 +334,14 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                 activation,
             }),
             FeedForwardKind::Experts(experts) => {
-                FeedForward::Experts(self.experts(layer, experts).await?)
+                let routed = self.experts(layer, experts).await?;
+                match experts.shared {
+                    None => FeedForward::Experts(routed),
+                    Some(_) => {
+                        let shared = Box::pin(self.shared(layer, experts, routed));
+                        FeedForward::Shared(shared.await?)
+                    }
+                }
             }
         })
     }
@@ -341,6 +380,12 @@ impl<'a, S: ByteSource> Loader<'a, S> {
     async fn experts(&mut self, layer: usize, experts: Experts) -> Result<ExpertFeedForward> {
         Ok(ExpertFeedForward {
             ffn_norm: self.norm(&name(layer, self.config.ffn_norm)).await?,
+            bias: match self.bias(&name(layer, "exp_probs_b")).await? {
+                Some(bias) if experts.is_sigmoid => Some(self.tensors.vector(bias)),
+                _ => None,
+            },
+            is_sigmoid: experts.is_sigmoid,
+            scale: self.config.residual_scale,
             ffn_gate_inp: self.matrix(&name(layer, "ffn_gate_inp")).await?,
             ffn_gate_exps: self.matrix(&name(layer, "ffn_gate_exps")).await?,
             ffn_up_exps: self.matrix(&name(layer, "ffn_up_exps")).await?,
@@ -349,6 +394,39 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             activation: experts.activation,
             renormalize: experts.normalized,
             variant: Variant::PORTABLE,
+        })
+    }
+
+    /// Experts with the feed-forward beside them.
+    async fn shared(
+        &mut self,
+        layer: usize,
+        experts: Experts,
+        routed: ExpertFeedForward,
+    ) -> Result<SharedExperts> {
+        let is_gated = experts.shared.is_some_and(|shared| shared.is_gated);
+        let gate = match is_gated {
+            true => Some(self.linear(&name(layer, "ffn_gate_inp_shexp")).await?),
+            false => None,
+        };
+        Ok(SharedExperts {
+            shared: GatedFeedForward {
+                ffn_norm: Some(routed.ffn_norm.clone()),
+                ffn_gate: self.matrix(&name(layer, "ffn_gate_shexp")).await?,
+                ffn_up: self.matrix(&name(layer, "ffn_up_shexp")).await?,
+                biases: None,
+                low_rank: None,
+                ffn_down: self.linear(&name(layer, "ffn_down_shexp")).await?,
+                join: Join {
+                    norm: None,
+                    sum_norm: None,
+                    scale: self.config.residual_scale,
+                },
+                activation: experts.activation,
+                variant: Variant::PORTABLE,
+            },
+            routed,
+            gate,
         })
     }
 
@@ -433,7 +511,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
 }
 
 /// A linear layer without adapters, for the portable kernels.
-fn linear_of(weight: Matrix, bias: Option<Tensor<1>>) -> Linear {
+pub(super) fn linear_of(weight: Matrix, bias: Option<Tensor<1>>) -> Linear {
     Linear {
         weight,
         bias,

@@ -38,12 +38,13 @@ pub(super) fn can_join_qkv(
     let bytes = tensors.map(|tensor| DeviceBytes::of(tensor).largest());
     tensors.iter().all(|tensor| tensor.ty == tensors[0].ty)
         && config.qk_norm != QkNorm::Rows
+        && !config.has_output_gate
         && bytes.iter().sum::<u64>() <= max_binding_bytes
 }
 
 pub(super) struct Check<'a> {
     gguf: &'a Gguf,
-    config: &'a ModelConfig,
+    pub(super) config: &'a ModelConfig,
     /// Names of the tensors that the model uses.
     known: HashSet<String>,
 }
@@ -60,13 +61,17 @@ impl<'a> Check<'a> {
     /// The layers; then that there are no other tensors, and that none is too large.
     pub(super) fn layers_and_rest(&mut self, max_binding_bytes: u64) -> Result<()> {
         for layer in 0..self.config.layers.len() {
-            self.attention(layer)?;
+            match self.config.layers[layer].is_recurrent {
+                true => self.recurrent(layer)?,
+                false => self.attention(layer)?,
+            }
             self.feed_forward(layer)?;
         }
         // An unknown tensor would be left out of the computation, so it is refused.
         for tensor in &self.gguf.tensors {
             let name = &tensor.name;
             let is_ignored = IGNORED.iter().any(|ignored| name.ends_with(ignored));
+            let is_ignored = is_ignored || self.config.ignores(name);
             if !self.known.contains(name) && !is_ignored {
                 return Err(Error::UnsupportedModel(format!(
                     "{} with a tensor {name:?}",
@@ -89,7 +94,7 @@ impl<'a> Check<'a> {
         self.needed("token_embd.weight", &[dim, vocab])?;
         self.possible("output.weight", &[dim, vocab])?;
         if self.config.has_output_norm {
-            self.norm("output_norm", dim)?;
+            self.norm(self.config.output_norm_name, dim)?;
         }
         if self.config.has_embedding_norm {
             self.norm("token_embd_norm", dim)?;
@@ -148,7 +153,7 @@ impl<'a> Check<'a> {
             self.norm(&name("attn_norm"), dim)?;
         }
         if self.is_there(&name("attn_qkv.weight")) {
-            if config.qk_norm == QkNorm::Rows {
+            if config.qk_norm == QkNorm::Rows || config.has_output_gate {
                 return Err(Error::UnsupportedModel(format!(
                     "tensor {}, whose queries and keys are normalized separately",
                     name("attn_qkv.weight")
@@ -156,7 +161,9 @@ impl<'a> Check<'a> {
             }
             self.linear(&name("attn_qkv"), [dim, q + 2 * kv])?;
         } else {
-            self.linear(&name("attn_q"), [dim, q])?;
+            // The rows of each query head are followed by those of its gate.
+            let gates = if config.has_output_gate { q } else { 0 };
+            self.linear(&name("attn_q"), [dim, q + gates])?;
             self.linear(&name("attn_k"), [dim, kv])?;
             self.linear(&name("attn_v"), [dim, kv])?;
         }
@@ -181,12 +188,13 @@ impl<'a> Check<'a> {
 
     fn feed_forward(&mut self, layer: usize) -> Result<()> {
         let config = self.config;
-        let (dim, ffn) = (config.dim, config.ffn_dim);
+        let dim = config.dim;
+        let (kind, ffn) = config.feed_forward_of(layer);
         let name = |part: &str| format!("blk.{layer}.{part}");
         if config.norm_places.before {
             self.norm(&name(config.ffn_norm), dim)?;
         }
-        match config.feed_forward {
+        match kind {
             FeedForwardKind::Gated(_) if self.is_there(&name("ffn_gate.weight")) => {
                 self.needed(&name("ffn_gate.weight"), &[dim, ffn])?;
                 self.needed(&name("ffn_up.weight"), &[dim, ffn])?;
@@ -211,6 +219,18 @@ impl<'a> Check<'a> {
                 self.needed(&name("ffn_gate_exps.weight"), &[dim, ffn, count])?;
                 self.needed(&name("ffn_up_exps.weight"), &[dim, ffn, count])?;
                 self.needed(&name("ffn_down_exps.weight"), &[ffn, dim, count])?;
+                if experts.is_sigmoid {
+                    self.possible(&name("exp_probs_b.bias"), &[count])?;
+                }
+                if let Some(shared) = experts.shared {
+                    let ffn = shared.ffn_dim;
+                    self.needed(&name("ffn_gate_shexp.weight"), &[dim, ffn])?;
+                    self.needed(&name("ffn_up_shexp.weight"), &[dim, ffn])?;
+                    self.needed(&name("ffn_down_shexp.weight"), &[ffn, dim])?;
+                    if shared.is_gated {
+                        self.vector(&name("ffn_gate_inp_shexp.weight"), dim)?;
+                    }
+                }
             }
         }
         if config.norm_places.after {
@@ -234,6 +254,17 @@ impl<'a> Check<'a> {
     pub(super) fn linear(&mut self, name: &str, shape: [usize; 2]) -> Result<()> {
         self.needed(&format!("{name}.weight"), &shape)?;
         self.possible(&format!("{name}.bias"), &shape[1..])
+    }
+
+    /// A vector, however many dimensions its shape has.
+    pub(super) fn vector(&mut self, name: &str, len: usize) -> Result<()> {
+        match self.gguf.tensor(name) {
+            Some(tensor) if tensor.element_count() == len as u64 => {
+                self.known.insert(name.to_string());
+                Ok(())
+            }
+            _ => self.needed(name, &[len]),
+        }
     }
 
     fn is_there(&self, name: &str) -> bool {

@@ -9,6 +9,7 @@ use crate::model::layers::{
     feed_forward::FeedForward,
     linear::Linear,
     low_rank::LowRank,
+    mixer::Mixer,
 };
 
 /// GGUF name of the matrix that computes logits.
@@ -51,7 +52,10 @@ pub(super) fn targets<'a>(
     let mut targets = Vec::new();
     for (layer, block) in decoder.blocks.iter_mut().enumerate() {
         let names = LayerNames { layer, matrices };
-        attention_targets(&mut block.attention, &names, &mut targets);
+        // Recurrent layers have no place for adapters yet.
+        if let Mixer::Attention(attention) = &mut block.mixer {
+            attention_targets(attention, &names, &mut targets);
+        }
         feed_forward_targets(&mut block.feed_forward, &names, &mut targets);
     }
     let output = TargetTensor {
@@ -140,7 +144,7 @@ fn feed_forward_targets<'a>(
             targets.push(Target::new(&mut layer.ffn_down, down));
         }
         // The kernels of experts have no place for adapters.
-        FeedForward::Experts(_) => {}
+        FeedForward::Experts(_) | FeedForward::Shared(_) => {}
     }
 }
 

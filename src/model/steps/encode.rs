@@ -24,7 +24,9 @@ impl Steps {
         ids.resize(count, 0);
         self.set_step(segments);
         let ids = upload(&ids, self.device.tensors());
-        let x = self.decoder.forward(ids, None, &mut self.kv, &self.step);
+        let x = self
+            .decoder
+            .forward(ids, None, &mut self.memory, &self.step);
         let x = self.decoder.normed(rows(x, 0, tokens.len()));
         self.floats(x).await
     }

@@ -33,7 +33,9 @@ impl Steps {
                 for _ in 0..steps {
                     let ids = ids_of(&mut self.ids, 1, self.device.tensors());
                     let fed = ids.get();
-                    let x = self.decoder.forward(fed, None, &mut self.kv, &self.step);
+                    let x = self
+                        .decoder
+                        .forward(fed, None, &mut self.memory, &self.step);
                     let logits = self.decoder.last_logits(x, &self.step);
                     argmax(logits, ids, &mut self.step, &mut self.chosen, self.variant);
                 }
@@ -52,6 +54,7 @@ impl Steps {
     pub fn note_ready(&mut self, memory: &SequenceMemory, id: u32, chosen: usize) {
         self.ready = Some(Ready {
             pages: memory.pages.clone(),
+            state: memory.state,
             position: memory.len_tokens,
             id,
             chosen,
@@ -62,7 +65,10 @@ impl Steps {
     /// The record is cleared: the caller continues from it, and may fail.
     pub fn take_ready(&mut self, memory: &SequenceMemory, id: u32) -> Option<usize> {
         let ready = self.ready.take().filter(|ready| {
-            ready.id == id && ready.position == memory.len_tokens && ready.pages == memory.pages
+            ready.id == id
+                && ready.position == memory.len_tokens
+                && ready.pages == memory.pages
+                && ready.state == memory.state
         });
         ready.map(|ready| ready.chosen)
     }

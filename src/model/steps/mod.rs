@@ -34,7 +34,10 @@ use self::{
 use super::{
     config::ModelConfig,
     kv_reservation::{ENCODER_BATCH_TOKENS, KvReservation},
-    layers::decoder::Decoder,
+    layers::{
+        decoder::Decoder,
+        mixer::{LayerMemory, Mixer},
+    },
     slots::Slots,
 };
 use crate::{
@@ -42,8 +45,7 @@ use crate::{
     device::{ComputeDevice, Graph, read, read_all, upload_words},
     ops::{
         InPlace, Variant,
-        copy_page::copy_page,
-        kv_memory::KvMemory,
+        copy_page::{copy_page, copy_state},
         rows::rows,
         sample::SamplerVerdict,
         score::score,
@@ -60,6 +62,7 @@ pub(super) struct Fed {
 /// The step that the last greedy choice prepared on the device.
 struct Ready {
     pages: Vec<u32>,
+    state: Option<u32>,
     position: usize,
     id: u32,
     /// Number of ids in the ring.
@@ -71,7 +74,7 @@ pub(super) struct Steps {
     device: ComputeDevice,
     variant: Variant,
     decoder: Decoder,
-    kv: Vec<KvMemory>,
+    memory: Vec<LayerMemory>,
     /// Whether the decoder has adapters.
     has_adapters: bool,
     vocab: usize,
@@ -112,8 +115,10 @@ impl Steps {
         reservation: KvReservation,
     ) -> Steps {
         let tensors = device.tensors();
-        let kv = (0..reservation.layers).map(|_| reservation.memory(tensors));
-        let kv = kv.collect();
+        let memory = match config.is_causal {
+            true => layer_memory(&decoder, reservation, tensors),
+            false => vec![reservation.layer_memory(false, tensors)],
+        };
         let step = match config.is_causal {
             true => Step::new(MAX_TOKENS, MAX_BATCH * reservation.pages, tensors),
             false => {
@@ -122,7 +127,7 @@ impl Steps {
             }
         };
         Steps {
-            kv,
+            memory,
             given,
             has_adapters: false,
             vocab: config.token_ids,
@@ -252,7 +257,9 @@ impl Steps {
     pub fn launch(&mut self, segment: Segment<'_>, tokens: &[u32]) -> Tensor<2> {
         self.set_step(&[segment]);
         let ids = upload(tokens, self.device.tensors());
-        let x = self.decoder.forward(ids, None, &mut self.kv, &self.step);
+        let x = self
+            .decoder
+            .forward(ids, None, &mut self.memory, &self.step);
         self.decoder.all_logits(x)
     }
 
@@ -322,7 +329,8 @@ impl Steps {
                 let ids = ids_of(&mut self.ids, rows, self.device.tensors()).get();
                 {
                     let given = self.given.as_ref();
-                    self.decoder.forward(ids, given, &mut self.kv, &self.step)
+                    self.decoder
+                        .forward(ids, given, &mut self.memory, &self.step)
                 }
             }
         };
@@ -332,8 +340,22 @@ impl Steps {
     /// Copies a KV page in every layer.
     pub fn copy_page(&mut self, from: u32, to: u32) {
         let pages = upload(&[from, to], self.device.tensors());
-        for kv in &mut self.kv {
-            copy_page(kv, pages.clone());
+        for memory in &mut self.memory {
+            if let LayerMemory::Kv(kv) = memory {
+                copy_page(kv, pages.clone());
+            }
+        }
+    }
+
+    /// Copies a state in every recurrent layer.
+    pub fn copy_state(&mut self, from: u32, to: u32) {
+        // The step that was prepared may be of the sequence whose state is overwritten.
+        self.ready = None;
+        let slots = upload(&[from, to], self.device.tensors());
+        for memory in &mut self.memory {
+            if let LayerMemory::States(states) = memory {
+                copy_state(states, slots.clone());
+            }
         }
     }
 
@@ -352,6 +374,19 @@ impl Steps {
         let words = read_all(tensors.into_iter().map(Tensor::into_dispatch).collect()).await;
         words.map_err(|e| self.device.failure(e))
     }
+}
+
+/// The memory of every layer.
+fn layer_memory(
+    decoder: &Decoder,
+    reservation: KvReservation,
+    device: &Device,
+) -> Vec<LayerMemory> {
+    let layers = decoder.blocks.iter().map(|block| {
+        let is_recurrent = matches!(block.mixer, Mixer::Recurrent(_));
+        reservation.layer_memory(is_recurrent, device)
+    });
+    layers.collect()
 }
 
 /// The ids that steps of this many rows read.

@@ -69,7 +69,7 @@ impl Steps {
         let kernels = step_kernels(
             &self.decoder,
             self.given.as_ref(),
-            &self.kv,
+            &self.memory,
             self.device.tensors(),
             rows,
         );

@@ -14,8 +14,8 @@ use super::{
 use crate::{
     Result,
     device::{Gpu, Graph},
-    model::layers::decoder::Decoder,
-    ops::{InPlace, Kernel, Variant, argmax::argmax, dry_run, kv_memory::KvMemory, step::Step},
+    model::layers::{decoder::Decoder, mixer::LayerMemory},
+    ops::{InPlace, Kernel, Variant, argmax::argmax, dry_run, step::Step},
 };
 
 /// The kernels that the graphs of steps with these numbers of rows launch, of a model with the shapes of
@@ -23,18 +23,18 @@ use crate::{
 pub fn step_kernels(
     decoder: &Decoder,
     given: Option<&InPlace>,
-    kv: &[KvMemory],
+    memory: &[LayerMemory],
     device: &Device,
     all_rows: &[usize],
 ) -> Vec<Kernel> {
-    let mut kv = kv.to_vec();
+    let mut memory = memory.to_vec();
     let mut step = Step::new(1, 1, device);
     let mut chosen = InPlace::upload(vec![0; CHOSEN_IDS], device);
     if decoder.is_whole {
         let all_rows: BTreeSet<usize> = all_rows.iter().map(|rows| encoder_rows(*rows)).collect();
         let run = dry_run(|| {
             for rows in all_rows {
-                let x = decoder.forward(upload(&vec![0; rows], device), None, &mut kv, &step);
+                let x = decoder.forward(upload(&vec![0; rows], device), None, &mut memory, &step);
                 decoder.normed(x);
             }
         });
@@ -43,7 +43,7 @@ pub fn step_kernels(
     let run = dry_run(|| {
         for &rows in all_rows {
             let mut ids = InPlace::upload(vec![0; rows], device);
-            let x = decoder.forward(upload(&vec![0; rows], device), given, &mut kv, &step);
+            let x = decoder.forward(upload(&vec![0; rows], device), given, &mut memory, &step);
             let logits = decoder.last_logits(x.clone(), &step);
             if BATCH_ROWS.contains(&rows) {
                 decoder.all_logits(x);
@@ -52,7 +52,7 @@ pub fn step_kernels(
         }
         if given.is_some() {
             // Tokens that were chosen are in the table.
-            decoder.forward(upload(&[0], device), None, &mut kv, &step);
+            decoder.forward(upload(&[0], device), None, &mut memory, &step);
         }
     });
     run.kernels
@@ -75,8 +75,8 @@ impl Steps {
         let ids = ids_of(&mut self.ids, rows, device).get();
         let (decoder, step, variant) = (&self.decoder, &self.step, self.variant);
         let body = Graph::record(gpu, || {
-            let mut kv = self.kv.clone();
-            decoder.forward(ids.clone(), self.given.as_ref(), &mut kv, step)
+            let mut memory = self.memory.clone();
+            decoder.forward(ids.clone(), self.given.as_ref(), &mut memory, step)
         })
         .await?;
         let x = body.output().clone();
@@ -114,8 +114,9 @@ impl Steps {
     /// The whole step of a greedy token, which advances `next`.
     async fn record_greedy(&self, gpu: &Gpu, next: &InPlace) -> Result<DecodeGraphs> {
         DecodeGraphs::record(gpu, || {
-            let (mut kv, mut ids, mut step) = (self.kv.clone(), next.clone(), self.step.clone());
-            let x = self.decoder.forward(ids.get(), None, &mut kv, &step);
+            let (mut memory, mut ids, mut step) =
+                (self.memory.clone(), next.clone(), self.step.clone());
+            let x = self.decoder.forward(ids.get(), None, &mut memory, &step);
             let logits = self.decoder.last_logits(x, &step);
             let mut chosen = self.chosen.clone();
             argmax(logits, &mut ids, &mut step, &mut chosen, self.variant);

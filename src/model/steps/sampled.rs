@@ -64,7 +64,7 @@ impl Steps {
             let fed = ids.get();
             let x = self
                 .decoder
-                .forward(fed, None, &mut self.kv.clone(), &self.step);
+                .forward(fed, None, &mut self.memory.clone(), &self.step);
             sample(self.decoder.all_logits(x));
         });
         let steps = steps.await?;

@@ -12,9 +12,10 @@ use crate::model::{
 const LIVE_TENSORS: u64 = 6;
 
 /// Elements of a row of each of a step's tensors but the logits.
-fn widths(config: &ModelConfig) -> [usize; 5] {
+fn widths(config: &ModelConfig) -> [usize; 6] {
     let (q, kv) = (config.q_dim(), config.kv_dim());
-    [config.dim, q, kv, q + 2 * kv, config.ffn_dim]
+    let channels = config.recurrence.map_or(0, |it| it.channels(config.dim));
+    [config.dim, q, kv, q + 2 * kv, config.ffn_dim, channels]
 }
 
 /// Approximate size that the memory pool grows to, in bytes: the room in which the largest steps are

@@ -67,6 +67,7 @@ pub(super) fn segment<'a>(
         position: memory.len_tokens,
         tokens,
         pages: &memory.pages,
+        state: memory.state.unwrap_or(0),
         is_seen_whole: false,
         rotary,
     }

@@ -123,6 +123,7 @@ impl Transformer {
             position: 0,
             tokens: input.len(),
             pages,
+            state: 0,
             is_seen_whole: false,
             rotary: Default::default(),
         });

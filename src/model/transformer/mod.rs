@@ -18,7 +18,7 @@ use super::{
     features::Features,
     image_rows::Vision,
     kv_reservation::KvReservation,
-    layers::decoder::Decoder,
+    layers::{decoder::Decoder, mixer::Mixer},
     load::{Plan, TowerPlan},
     lora::{self, Adapter},
     pace::Pace,
@@ -117,12 +117,19 @@ impl Transformer {
         variant: Variant,
         warm_up: WarmUp,
     ) -> Vec<Kernel> {
-        // Nothing runs, so all layers may share one.
-        let kv = plan.reservation.memory(device.tensors());
-        let kv = vec![kv; decoder.blocks.len()];
+        // Nothing runs, so all layers of a kind may share one.
+        let kinds = [false, true].map(|is_recurrent| {
+            let reservation = plan.reservation;
+            reservation.layer_memory(is_recurrent, device.tensors())
+        });
+        let layers = decoder.blocks.iter().map(|block| match block.mixer {
+            Mixer::Attention(_) => kinds[0].clone(),
+            Mixer::Recurrent(_) => kinds[1].clone(),
+        });
+        let memory: Vec<_> = layers.collect();
         let given = given_rows(plan, device);
         let rows = warm_rows(variant, warm_up);
-        let mut kernels = step_kernels(decoder, given.as_ref(), &kv, device.tensors(), rows);
+        let mut kernels = step_kernels(decoder, given.as_ref(), &memory, device.tensors(), rows);
         if chooses_on_device(variant) && !decoder.is_whole {
             let shape = Slots::shape(plan.config.token_ids, plan.reservation.context_tokens);
             kernels.extend(sample::kernels(shape));
@@ -458,6 +465,13 @@ impl Transformer {
                 memory.pages.len(),
             )));
         }
+        let slots = self.reservation.states.slots;
+        if slots > 0 && memory.state.is_none_or(|slot| slot as usize >= slots) {
+            return Err(Error::Internal(format!(
+                "a step with the state {:?} of {slots}",
+                memory.state
+            )));
+        }
         Ok(())
     }
 }
@@ -478,7 +492,7 @@ impl CausalModel for Transformer {
             page_count: self.reservation.pages,
             max_batch: MAX_BATCH,
             few_tokens: matvec::MAX_TOKENS,
-            state_slots: 0,
+            state_slots: self.reservation.states.slots,
             embedding_width: self.steps.takes_rows().then_some(self.config.dim),
             whole_images: self.whole_images(),
         }
@@ -574,6 +588,12 @@ impl CausalModel for Transformer {
         match copy {
             MemoryCopy::Page { from, to } if (from.max(to) as usize) < self.reservation.pages => {
                 self.steps.copy_page(from, to);
+                Ok(())
+            }
+            MemoryCopy::State { from, to }
+                if (from.max(to) as usize) < self.reservation.states.slots =>
+            {
+                self.steps.copy_state(from, to);
                 Ok(())
             }
             other => Err(Error::Internal(format!("no memory for {other:?}"))),

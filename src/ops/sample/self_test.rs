@@ -93,6 +93,7 @@ async fn sampled(device: &Device, shape: SamplerShape) -> Result<Vec<Result<u32>
         position: 0,
         tokens: 1,
         pages: &[],
+        state: 0,
         is_seen_whole: false,
         rotary: Default::default(),
     };

@@ -100,6 +100,7 @@ fn sequences(
         position: 0,
         tokens: SEQUENCES[i],
         pages: pages[i],
+        state: 0,
         is_seen_whole: false,
         rotary: Default::default(),
     });
@@ -128,6 +129,7 @@ fn causal_and_seen_whole(
         position,
         tokens,
         pages: &pages,
+        state: 0,
         is_seen_whole,
         rotary: Default::default(),
     };
@@ -249,6 +251,7 @@ mod tests {
                     position: 0,
                     tokens: SEQUENCES.iter().sum(),
                     pages: &[2, 0, 1],
+                    state: 0,
                     is_seen_whole: false,
                     rotary: Default::default(),
                 }]);

@@ -42,11 +42,11 @@ fn word(ty: TensorType, i: usize) -> u32 {
 }
 
 /// Contents of a scale word that keep weights near one: f16 of 1/64, or of 1/1024 where a scale of more
-/// bits multiplies them, exponents of 1/8.
+/// bits multiplies them, exponents of 1/8, small floats of 3/16.
 fn scale(ty: TensorType, i: usize) -> u32 {
     let bits = (i as u32 + 1).wrapping_mul(0x9e37_79b9);
-    let half = match ty.row_multiple() {
-        256 => 0x1400,
+    let half = match ty.scale_bytes() {
+        (3.., 8) => 0x1400,
         _ => 0x2400,
     };
     match ty.scale_word(i) {
@@ -55,5 +55,6 @@ fn scale(ty: TensorType, i: usize) -> u32 {
         ScaleWord::UpperHalf => half << 16 | bits & 0xffff,
         ScaleWord::Bits => bits,
         ScaleWord::Exponents => 0x7c7c_7c7c,
+        ScaleWord::SmallFloats => 0x2424_2424,
     }
 }

@@ -24,6 +24,8 @@ const SHAPE: RouteShape = RouteShape {
     experts: 4,
     used: 2,
     renormalize: true,
+    is_sigmoid: false,
+    scale: 1.0,
 };
 
 const ACTIVATION: Activation = Activation::Silu;
@@ -47,7 +49,7 @@ pub(super) fn mixture(
     let small = |n: usize, step| wave(n, step).into_iter().map(|v| 0.05 * v).collect();
     let x = upload(small(tokens * dim, 0.3), [tokens, dim], device);
     // No two scores are equal, because rounding would decide between them.
-    let routes = route_experts(rows(tokens, SHAPE.experts, 0.9, device), SHAPE);
+    let routes = route_experts(rows(tokens, SHAPE.experts, 0.9, device), None, SHAPE);
     if tokens <= MAX_TOKENS {
         let norm = Some((upload(small(dim, 0.7), [dim], device), 1e-5));
         let (chosen, few) = (routes.experts.clone(), x.clone());

@@ -43,12 +43,14 @@ export default [
     async run(ctx) {
       const full = "aaab aaac end";
       for (const [stop, text] of [
-        ["aaac", "aaab "],
-        ["aaad", full],
-        ["end!", full],
+        [{ stop: "aaac" }, "aaab "],
+        [{ stop: "aaad" }, full],
+        [{ stop: "end!" }, full],
+        [{ stop_regex: "a+c" }, "aaab "],
+        [{ stop_regex: "e.*x" }, full],
       ]) {
-        const { choices } = await ctx.stream(R({ ...FORCE(full), stop }));
-        equal(outcome(choices[0]), [text, "stop"], `stop ${stop}`);
+        const { choices } = await ctx.stream(R({ ...FORCE(full), ...stop }));
+        equal(outcome(choices[0]), [text, "stop"], JSON.stringify(stop));
       }
     },
   },

@@ -142,19 +142,30 @@ export default [
       "invalid_value",
     ),
   ),
-  chatCase("130", "chat: fields of completions are unknown", ALL, T, async (chat) => {
-    const foreign = {
-      prompt: "x",
-      suffix: "x",
-      echo: true,
-      images: [],
-      prompt_logprobs: 1,
-      return_token_ids: true,
-      add_special_tokens: false,
-    };
-    await chat.completion(C({ ...foreign, max_tokens: 1 }));
+  chatCase("130", "chat: fields of completions and of vLLM", ALL, T, async (chat) => {
+    await chat.completion(C({ prompt: "x", max_tokens: 1 }));
+    const foreign = [
+      ["suffix", "x"],
+      ["images", ["data:image/png;base64,AAAA"]],
+      ["modalities", ["text", "audio"]],
+      ["echo_last", 1],
+      ["add_special_tokens", true],
+    ];
+    await eachRefused(chat, foreign, "unsupported_parameter");
     await chat.switches({ chatTemplate: T, unknownFields: "error" });
-    await eachRefused(chat, Object.entries(foreign), "unknown_parameter");
+    await eachRefused(chat, [["prompt", "x"]], "unknown_parameter");
+    const known = { echo: true, prompt_logprobs: 1, return_token_ids: true };
+    const body = C({ ...known, images: [], modalities: ["text"], temperature: 0 });
+    const whole = await chat.completion(body);
+    const { prompt_token_ids, prompt_logprobs, usage, choices } = whole;
+    equal(prompt_token_ids.length, usage.prompt_tokens, "prompt_token_ids");
+    equal(prompt_logprobs.length, usage.prompt_tokens, "prompt_logprobs");
+    equal(prompt_logprobs[0], null, "what nothing predicts");
+    equal(choices[0].token_ids.length, usage.completion_tokens, "token_ids");
+    const { chunks } = await chat.stream(body);
+    equal(chunks[0].prompt_token_ids, prompt_token_ids, "prompt_token_ids of the first chunk");
+    const ids = chunks.flatMap((chunk) => chunk.choices[0]?.token_ids ?? []);
+    equal(ids, choices[0].token_ids, "token_ids of the stream");
   }),
   chatCase("131", "chat: an unknown model", ALL, T, async (chat) => {
     for (const stream of [false, true]) {

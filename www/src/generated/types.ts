@@ -6,7 +6,7 @@ export type AlwaysIncludeUsage = boolean | UsagePlace;
 
 /** A buffer on the GPU. */
 export type BufferReport = {
-  /** A tensor's name, or `KV cache of a layer`. */
+  /** A tensor's name, `KV cache of a layer` or `states of a layer`. */
   name: string,
   /** Its size. */
   bytes: number, };
@@ -15,16 +15,20 @@ export type BufferReport = {
 export type Capability = "completions" | "embeddings";
 
 /** One choice of a whole answer. */
-export type ChatChoice = { index: number, message: ChatCompletionMessage, logprobs: ChatLogprobs | null, finish_reason: "stop" | "length" | "tool_calls",
-  /** The stop string or stop id that ended it, otherwise null. */
-  stop_reason: StopReason | null, };
+export type ChatChoice = { index: number, message: ChatCompletionMessage, logprobs: ChatLogprobs | null, finish_reason: "stop" | "length" | "tool_calls" | "function_call",
+  /** The stop string, expression or stop id that ended it, otherwise null. */
+  stop_reason: StopReason | null,
+  /** The generated ids; only with `return_tokens_as_token_ids` or `return_token_ids`. */
+  token_ids?: Array<number>, };
 
 /** The new part of a choice. */
 export type ChatChunkChoice = { index: number, delta: ChatDelta, logprobs: ChatLogprobs | null,
   /** Null in all chunks of a choice but the last. */
-  finish_reason: "stop" | "length" | "tool_calls" | null,
-  /** Only in the last chunk of a choice: the stop string or stop id that ended it, otherwise null. */
-  stop_reason?: StopReason | null, };
+  finish_reason: "stop" | "length" | "tool_calls" | "function_call" | null,
+  /** Only in the last chunk of a choice: the stop string, expression or stop id that ended it, otherwise null. */
+  stop_reason?: StopReason | null,
+  /** The ids of the tokens that the chunk adds; only with `return_tokens_as_token_ids` or `return_token_ids`. */
+  token_ids?: Array<number>, };
 
 /** An answer with whole messages. */
 export type ChatCompletion = { id: string, object: "chat.completion",
@@ -35,7 +39,11 @@ export type ChatCompletion = { id: string, object: "chat.completion",
   /** Changes with anything that the output depends on. */
   system_fingerprint: string, choices: Array<ChatChoice>, usage: ChatUsage,
   /** Times of the request. Present with the switch `timings`. */
-  timings?: Timings, };
+  timings?: Timings,
+  /** The ids of the prompt, with `return_token_ids`. */
+  prompt_token_ids?: Array<number>,
+  /** With `prompt_logprobs`: for each token of the prompt, tokens by their ids. */
+  prompt_logprobs?: (Record<string, PromptLogprob> | null)[], };
 
 /** A chunk of a streamed answer. */
 export type ChatCompletionChunk = { id: string, object: "chat.completion.chunk",
@@ -48,7 +56,11 @@ export type ChatCompletionChunk = { id: string, object: "chat.completion.chunk",
   /** Only with `include_usage`, and null in chunks that hold no counts. */
   usage?: ChatUsage | null,
   /** Times of the request. Present with the switch `timings`, in the last chunk that has a choice. */
-  timings?: Timings, };
+  timings?: Timings,
+  /** The ids of the prompt, with `return_token_ids`. */
+  prompt_token_ids?: Array<number>,
+  /** With `prompt_logprobs`: for each token of the prompt, tokens by their ids. */
+  prompt_logprobs?: (Record<string, PromptLogprob> | null)[], };
 
 /** A request for a message; `docs/api.md` says what each field means. Unknown fields are passed on. */
 export type ChatCompletionFields = {
@@ -74,6 +86,20 @@ export type ChatCompletionFields = {
   top_logprobs?: number | null,
   /** Which distribution `logprobs` describes. */
   logprobs_mode?: "raw" | "processed" | null,
+  /** If the last message is of the assistant, put its content before that of the answer. */
+  echo?: boolean | null,
+  /** How long the text should be, if the chat template knows the word. */
+  verbosity?: "low" | "medium" | "high" | null,
+  /** Name tokens by their ids in `logprobs`, and return `token_ids`. */
+  return_tokens_as_token_ids?: boolean | null,
+  /** Return `token_ids` and `prompt_token_ids`. */
+  return_token_ids?: boolean | null,
+  /** How many of the most likely tokens are listed per token of the prompt, in `prompt_logprobs`. */
+  prompt_logprobs?: number | null,
+  /** Keep this many tokens of a prompt; -1: as many as the context holds. */
+  truncate_prompt_tokens?: number | null,
+  /** Where `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning. */
+  truncation_side?: "left" | "right" | null,
   /** Not used. */
   cache_prompt?: unknown,
   /** Not used. */
@@ -122,6 +148,8 @@ export type ChatCompletionFields = {
   n_predict?: number | null,
   /** Strings that end the completion. */
   stop?: string | string[] | null,
+  /** Regular expressions that end the completion where they match. */
+  stop_regex?: string | string[] | null,
   /** Token ids that end the completion. */
   stop_token_ids?: number[] | null,
   /** Before the completion has this many tokens, end of text and stop ids are forbidden and stop strings do not count. */
@@ -202,10 +230,18 @@ export type ChatCompletionFields = {
   guided_whitespace_pattern?: string | null,
   /** Not used. */
   guided_decoding_backend?: string | null,
+  /** A regular expression. */
+  regex?: string | null,
+  /** A grammar in EBNF. */
+  ebnf?: string | null,
   /** Functions that the model may call. */
   tools?: FunctionTool[] | null,
   /** Whether the model may or must call a tool, and which. */
-  tool_choice?: ToolChoice | null, };
+  tool_choice?: ToolChoice | null,
+  /** The older form of `tools`: the functions that the model may call, one per message. */
+  functions?: FunctionDeclaration[] | null,
+  /** The older form of `tool_choice`. */
+  function_call?: "none" | "auto" | { name: string } | null, };
 
 /** A message of the assistant. */
 export type ChatCompletionMessage = { role: "assistant",
@@ -214,7 +250,9 @@ export type ChatCompletionMessage = { role: "assistant",
   /** Always null. */
   refusal: string | null,
   /** What the model thought before. */
-  reasoning_content?: string, tool_calls?: Array<ChatToolCall>, };
+  reasoning_content?: string, tool_calls?: Array<ChatToolCall>,
+  /** The call, if the request has `functions`. */
+  function_call?: ChatFunctionCall, };
 
 /** Details of the generated tokens. */
 export type ChatCompletionTokens = {
@@ -227,7 +265,9 @@ export type ChatContentPart = { "type": "text", text: string, } | { "type": "ref
 /** What a chunk adds to a message. */
 export type ChatDelta = {
   /** Only in the first chunk of a choice. */
-  role?: "assistant", content?: string, reasoning_content?: string, tool_calls?: Array<ChatToolCallDelta>, };
+  role?: "assistant", content?: string, reasoning_content?: string, tool_calls?: Array<ChatToolCallDelta>,
+  /** The call, if the request has `functions`. */
+  function_call?: ChatFunctionDelta, };
 
 /** The function of a [`ChatToolCall`]. */
 export type ChatFunctionCall = { name: string,
@@ -248,6 +288,8 @@ export type ChatLogprobs = { content: Array<ChatTokenLogprob>,
 export type ChatMessage = { role: "system" | "developer" | "user" | "assistant" | "tool" | "function", content?: string | ChatContentPart[] | null, name?: string | null,
   /** Calls that the assistant made. */
   tool_calls?: Array<ChatMessageCall> | null,
+  /** The older form of a call that the assistant made. */
+  function_call?: { name: string, arguments: string } | null,
   /** The call that a tool answers. */
   tool_call_id?: string | null,
   /** What the assistant thought; also called `reasoning`. */
@@ -339,8 +381,10 @@ export type CompletionFields = {
   suffix_mode?: "append" | "fim" | "reject" | null,
   /** Whether the tokenizer adds its start-of-text token to a prompt that is text. */
   add_special_tokens?: boolean | null,
-  /** Keep this many tokens of the prompt's end; -1: as many as the context holds. */
+  /** Keep this many tokens of a prompt; -1: as many as the context holds. */
   truncate_prompt_tokens?: number | null,
+  /** Where `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning. */
+  truncation_side?: "left" | "right" | null,
   /** Images for a model that sees: `data:` URLs, or one list of them per prompt; with the switch `remoteImages` also `http:` and `https:` URLs. */
   images?: string[] | string[][] | null,
   /** Not used. */
@@ -397,6 +441,8 @@ export type CompletionFields = {
   n_predict?: number | null,
   /** Strings that end the completion. */
   stop?: string | string[] | null,
+  /** Regular expressions that end the completion where they match. */
+  stop_regex?: string | string[] | null,
   /** Token ids that end the completion. */
   stop_token_ids?: number[] | null,
   /** Before the completion has this many tokens, end of text and stop ids are forbidden and stop strings do not count. */
@@ -497,6 +543,10 @@ export type CompletionFields = {
   guided_whitespace_pattern?: string | null,
   /** Not used. */
   guided_decoding_backend?: string | null,
+  /** A regular expression. */
+  regex?: string | null,
+  /** A grammar in EBNF. */
+  ebnf?: string | null,
   /** Functions that the model may call. */
   tools?: FunctionTool[] | null,
   /** Whether the model may or must call a tool, and which. */
@@ -563,12 +613,18 @@ export type EmbeddingFields = {
   model: string,
   /** Not used. */
   user?: string | null,
-  /** One text or several, each as a string or as token ids; none empty, and at most 2048. */
-  input: string | string[] | ArrayLike<number> | ArrayLike<number>[],
+  /** One text or several, each as a string or as token ids; none empty, and at most 2048. Both may be mixed with the switch `mixedPrompts`. */
+  input: string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[],
   /** How vectors are written: as numbers, or as little-endian 32-bit floats in base64. */
   encoding_format?: "float" | "base64" | null,
   /** Keep this many elements of each vector, and normalize it again. */
-  dimensions?: number | null, };
+  dimensions?: number | null,
+  /** Whether the tokenizer adds its tokens to texts. */
+  add_special_tokens?: boolean | null,
+  /** Keep this many tokens of a prompt; -1: as many as the context holds. */
+  truncate_prompt_tokens?: number | null,
+  /** Where `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning. */
+  truncation_side?: "left" | "right" | null, };
 
 /** The vectors of a request's inputs, in their order. */
 export type EmbeddingList = { object: "list", data: Array<Embedding>,
@@ -646,6 +702,8 @@ export type Hyperparameters = {
   contextTokens: number,
   /** Layers. */
   layers: number,
+  /** Layers with a recurrence in place of attention. */
+  recurrentLayers: number,
   /** Width of the residual stream. */
   dim: number,
   /** Width of the feed-forward layers; of one expert, where there are experts. */
@@ -899,6 +957,8 @@ export type MemoryReport = {
   weightBytes: number,
   /** KV cache of all layers. */
   kvBytes: number,
+  /** States of sequences in recurrent layers. */
+  stateBytes: number,
   /** Other memory of steps and samplers, approximately. */
   scratchBytes: number,
   /** The sum. */
@@ -1309,6 +1369,8 @@ export type ResponseFields = {
   n_predict?: number | null,
   /** Strings that end the completion. */
   stop?: string | string[] | null,
+  /** Regular expressions that end the completion where they match. */
+  stop_regex?: string | string[] | null,
   /** Token ids that end the completion. */
   stop_token_ids?: number[] | null,
   /** Before the completion has this many tokens, end of text and stop ids are forbidden and stop strings do not count. */
@@ -1383,6 +1445,10 @@ export type ResponseFields = {
   guided_whitespace_pattern?: string | null,
   /** Not used. */
   guided_decoding_backend?: string | null,
+  /** A regular expression. */
+  regex?: string | null,
+  /** A grammar in EBNF. */
+  ebnf?: string | null,
   /** Most tokens of the answer, reasoning included. */
   max_output_tokens?: number | null,
   /** What the text must be: `format` is `text`, `json_object`, or `json_schema` with `schema` beside `type`; `verbosity` is for chat templates that know the word. */

@@ -15,7 +15,7 @@ use super::route::{Route, Upstream};
 use crate::Result;
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{Failure, rename_param};
-use crate::api::fields::Streaming;
+use crate::api::fields::{Streaming, functions};
 use crate::api::http::{self, KeepAlive, Request, Response};
 use crate::api::models::Purpose;
 use crate::api::progress::{Position, Progress};
@@ -23,6 +23,7 @@ use crate::api::random_id;
 use crate::api::routes::timings::Timings;
 use crate::api::run::Run;
 use crate::text::LocalTime;
+use parse::Delivery;
 use render::{Chunk, Head};
 
 pub(in crate::api) static ROUTE: Route = Route {
@@ -63,13 +64,22 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     };
     let now = LocalTime::new(created_s, endpoint.host.utc_offset_minutes());
     let warn_unknown = |name: &str| endpoint.warn_unknown(name);
-    let (mut plan, streaming) = parse::parse(&request.body, &endpoint.switches, now, warn_unknown)?;
+    let (mut plan, delivery) = parse::parse(&request.body, &endpoint.switches, now, warn_unknown)?;
     plan.images.attach(&request.attachments)?;
-    let has_logprobs = plan.logprobs.top.is_some();
+    let Delivery {
+        streaming,
+        echo,
+        has_functions,
+    } = delivery;
+    let logprobs = plan.logprobs;
     let has_timings = endpoint.switches.timings;
     let run = Run::start(endpoint, plan, earlier.as_ref()).await;
     // What is wrong with the prompt is wrong with the messages.
-    let mut run = run.map_err(|error| rename_param(error, &[("prompt", "messages")]))?;
+    let run = run.map_err(|error| rename_param(error, &[("prompt", "messages")]));
+    let mut run = match has_functions {
+        true => run.map_err(functions::rename)?,
+        false => run?,
+    };
     let head = Head {
         id: match &earlier {
             Some(earlier) => earlier.id.clone(),
@@ -78,7 +88,11 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
         created_s,
         model: run.model_id.clone(),
         system_fingerprint: run.system_fingerprint.clone(),
-        has_logprobs,
+        has_logprobs: logprobs.top.is_some(),
+        tokens_as_ids: logprobs.tokens_as_ids,
+        has_token_ids: logprobs.tokens_as_ids || logprobs.token_ids,
+        has_functions,
+        echo,
         tokenizer: run.tokenizer.clone(),
     };
     let dropped_tokens = run.dropped_tokens;

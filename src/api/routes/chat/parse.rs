@@ -1,13 +1,14 @@
 //! From the body of `POST /chat/completions` to a plan (specification 18.1), and how its result is delivered.
 
-use crate::api::fields::kinds::{Count, Flag, Word, count, flag};
+use crate::api::fields::kinds::{Count, Flag, Word, Words, count, flag, words};
 use crate::api::fields::{
-    Body, Field, Form, KeptTokens, Logprobs, Or, Prompt, PromptTokens, Streaming,
-    UnknownFieldPolicy, candidates, constraints, conversation, fields, length, logprobs, model,
-    out_of_range, request, restrictions, sampling, streaming, structured_outputs, tools, vendors,
+    Body, Conversation, Field, Fields, Form, Or, Prompt, PromptTokens, Streaming, TruncationSide,
+    UnknownFieldPolicy, candidates, constraints, conversation, fields, functions, length, logprobs,
+    model, out_of_range, prompt_tokens, request, restrictions, sampling, streaming,
+    structured_outputs, tools, vendors,
 };
 use crate::api::plan::{MessagePlan, Plan, Suffix};
-use crate::api::switches::{ContextWord, DefaultMaxTokens, LogprobsShape, Switches};
+use crate::api::switches::{ContextWord, DefaultMaxTokens, Switches};
 use crate::engine::generation::LogprobsMode;
 use crate::text::LocalTime;
 use crate::{RequestFault, Result, api::error::fault};
@@ -20,6 +21,10 @@ fields! {
         top_logprobs: Field<Count> = count(0).at_most(20).range("only with `logprobs`"),
         /// Which distribution `logprobs` describes.
         logprobs_mode: Or<Word<LogprobsMode>> = logprobs::MODE,
+        /// If the last message is of the assistant, put its content before that of the answer.
+        echo: Or<Flag> = flag().or(false).of("vLLM"),
+        /// How long the text should be, if the chat template knows the word.
+        verbosity: Field<Words> = words(&["low", "medium", "high"]),
     }
 }
 
@@ -29,6 +34,8 @@ request! {
         model::ModelFields,
         conversation::ConversationFields,
         ChatOwnFields,
+        logprobs::TokenListFields,
+        prompt_tokens::TruncationFields,
         vendors::VendorFields,
         length::LengthFields,
         restrictions::RestrictionFields,
@@ -39,11 +46,25 @@ request! {
         constraints::GrammarFields,
         structured_outputs::StructuredFields,
         tools::ToolFields,
+        functions::FunctionFields,
 }
 
 /// The names of all fields of the route.
 pub(super) fn known_fields() -> impl Iterator<Item = &'static str> {
-    ChatCompletionFields::names().chain(vendors::refused_names())
+    let refused = vendors::REFUSED_IN_CHAT.iter().map(|field| field.name);
+    ChatCompletionFields::names()
+        .chain(vendors::refused_names())
+        .chain(refused)
+}
+
+/// How the answer is delivered.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    pub streaming: Streaming,
+    /// What the content of each message begins with.
+    pub echo: String,
+    /// Calls have the older form.
+    pub has_functions: bool,
 }
 
 /// Parses and validates a body. `now` is what the chat template's clock shows; `warn_unknown` is called with the name of
@@ -53,12 +74,15 @@ pub(super) fn parse(
     switches: &Switches,
     now: LocalTime,
     mut warn_unknown: impl FnMut(&str),
-) -> Result<(Plan, Streaming)> {
+) -> Result<(Plan, Delivery)> {
     let mut unknown = UnknownFieldPolicy {
         behavior: switches.unknown_fields,
         warn: &mut warn_unknown,
     };
-    let Body { fields, prompts } = Body::parse(body, switches.max_prompts, false)?;
+    let Body {
+        mut fields,
+        prompts,
+    } = Body::parse(body, switches.max_prompts, false)?;
     if prompts.is_some() {
         unknown.report("prompt")?;
     }
@@ -68,13 +92,26 @@ pub(super) fn parse(
         }
     }
     vendors::check(&fields)?;
+    vendors::check_in_chat(&fields)?;
     let model = model::read(&fields, switches)?;
+    let has_functions = functions::to_tools(&mut fields)?;
+    let rename = |error| match has_functions {
+        true => functions::rename(error),
+        false => error,
+    };
     // Tools come before the messages: the conversation holds those that may be called.
-    let constraint = constraints::read(&fields, switches, Form::Nested)?;
-    let declared = tools::read(&fields, switches.tool_names, Form::Nested)?;
+    let constraint = constraints::read(&fields, switches, Form::Nested).map_err(rename)?;
+    let declared = tools::read(&fields, switches.tool_names, Form::Nested).map_err(rename)?;
     let usable = declared.iter().flat_map(|calls| &calls.tools);
     let usable: Vec<&str> = usable.map(|tool| &*tool.name).collect();
     let mut conversation = conversation::read(&fields, &usable, switches, now)?;
+    // A message has one call in the older form.
+    conversation.parallel_tool_calls &= !has_functions;
+    if let Some(verbosity) = ChatOwnFields::verbosity.read(&fields, switches)? {
+        let variables = &mut conversation.variables;
+        variables.entry("verbosity").or_insert(verbosity.into());
+    }
+    let echo = echo(&fields, switches, &conversation)?;
     model::check_user(&fields)?;
     // A limit that nobody asked for does not contradict `min_tokens`.
     let no_default = DefaultMaxTokens::Context(ContextWord::Context);
@@ -108,18 +145,15 @@ pub(super) fn parse(
         perf_metrics: false,
         n,
         best_of,
-        logprobs: Logprobs {
-            top: has_logprobs.then(|| top_logprobs.unwrap_or(0)),
-            mode: ChatOwnFields::logprobs_mode.read(&fields, switches)?,
-            shape: LogprobsShape::Content,
-            tokens_as_ids: false,
-            token_ids: false,
-            prompt: None,
+        logprobs: {
+            let top = has_logprobs.then(|| top_logprobs.unwrap_or(0));
+            let mode = ChatOwnFields::logprobs_mode.read(&fields, switches)?;
+            logprobs::read_of_message(&fields, switches, top, mode)?
         },
-        // The chat template writes the special tokens.
         prompt_tokens: PromptTokens {
+            // The chat template writes the special tokens.
             add_special: false,
-            kept: KeptTokens::All,
+            kept: prompt_tokens::read_kept(&fields, switches, TruncationSide::Left)?,
         },
         restrictions: restrictions::read(&fields, switches)?,
         sampling,
@@ -127,5 +161,21 @@ pub(super) fn parse(
         message: Some(MessagePlan { parallel_calls }),
         repeats_delivered: false,
     };
-    Ok((plan, streaming))
+    let delivery = Delivery {
+        streaming,
+        echo,
+        has_functions,
+    };
+    Ok((plan, delivery))
+}
+
+/// What the content of each message begins with.
+fn echo(fields: &Fields, switches: &Switches, conversation: &Conversation) -> Result<String> {
+    let last = conversation.messages.last();
+    let last = last.filter(|message| message["role"] == "assistant");
+    let content = last.and_then(|message| message["content"].as_str());
+    Ok(match ChatOwnFields::echo.read(fields, switches)? {
+        true => content.unwrap_or_default().to_owned(),
+        false => String::new(),
+    })
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::api::json::to_json;
 use crate::api::random_id;
+use crate::api::routes::prompt_listing::{ById, prompt_logprobs};
 use crate::api::routes::timings::Timings;
 use crate::api::routes::token_logprobs::{ChatTokenLogprob, token_logprobs};
 use crate::api::run::{Entry, Piece, StopReason, TokenCounts};
@@ -24,6 +25,14 @@ pub(super) struct Head {
     pub system_fingerprint: String,
     /// Log-probabilities are requested.
     pub has_logprobs: bool,
+    /// They name tokens by their ids.
+    pub tokens_as_ids: bool,
+    /// The ids of generated tokens are requested.
+    pub has_token_ids: bool,
+    /// Calls have the older form.
+    pub has_functions: bool,
+    /// What the content of each message begins with.
+    pub echo: String,
     /// Names their tokens.
     pub tokenizer: Rc<Tokenizer>,
 }
@@ -45,6 +54,10 @@ struct ChatCompletionMessage {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, ts(optional, as = "Option<Vec<ChatToolCall>>"))]
     tool_calls: Vec<ChatToolCall>,
+    /// The call, if the request has `functions`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    function_call: Option<ChatFunctionCall>,
 }
 
 /// A call that the model has written.
@@ -84,6 +97,10 @@ struct ChatDelta {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, ts(optional, as = "Option<Vec<ChatToolCallDelta>>"))]
     tool_calls: Vec<ChatToolCallDelta>,
+    /// The call, if the request has `functions`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    function_call: Option<ChatFunctionDelta>,
 }
 
 /// What a chunk adds to a call.
@@ -130,10 +147,17 @@ struct ChatChoice<'a> {
     index: usize,
     message: ChatCompletionMessage,
     logprobs: Option<ChatLogprobs>,
-    #[cfg_attr(test, ts(type = "\"stop\" | \"length\" | \"tool_calls\""))]
+    #[cfg_attr(
+        test,
+        ts(type = "\"stop\" | \"length\" | \"tool_calls\" | \"function_call\"")
+    )]
     finish_reason: Option<&'static str>,
-    /// The stop string or stop id that ended it, otherwise null.
+    /// The stop string, expression or stop id that ended it, otherwise null.
     stop_reason: Option<&'a StopReason>,
+    /// The generated ids; only with `return_tokens_as_token_ids` or `return_token_ids`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    token_ids: Option<&'a [u32]>,
 }
 
 /// The new part of a choice.
@@ -144,12 +168,43 @@ struct ChatChunkChoice<'a> {
     delta: ChatDelta,
     logprobs: Option<ChatLogprobs>,
     /// Null in all chunks of a choice but the last.
-    #[cfg_attr(test, ts(type = "\"stop\" | \"length\" | \"tool_calls\" | null"))]
+    #[cfg_attr(
+        test,
+        ts(type = "\"stop\" | \"length\" | \"tool_calls\" | \"function_call\" | null")
+    )]
     finish_reason: Option<&'static str>,
-    /// Only in the last chunk of a choice: the stop string or stop id that ended it, otherwise null.
+    /// Only in the last chunk of a choice: the stop string, expression or stop id that ended it, otherwise null.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     stop_reason: Option<Option<&'a StopReason>>,
+    /// The ids of the tokens that the chunk adds; only with `return_tokens_as_token_ids` or `return_token_ids`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    token_ids: Option<&'a [u32]>,
+}
+
+/// What an answer lists of the prompt; in a stream, the first chunk of a choice.
+#[derive(Default, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct ChatPrompt<'a> {
+    /// The ids of the prompt, with `return_token_ids`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    prompt_token_ids: Option<&'a [u32]>,
+    /// With `prompt_logprobs`: for each token of the prompt, tokens by their ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional, type = "(Record<string, PromptLogprob> | null)[]"))]
+    prompt_logprobs: Option<Vec<Option<ById<'a>>>>,
+}
+
+impl<'a> ChatPrompt<'a> {
+    fn new(piece: Option<&'a Piece>) -> ChatPrompt<'a> {
+        let prompt = piece.and_then(|piece| piece.prompt.as_ref());
+        ChatPrompt {
+            prompt_token_ids: prompt.and_then(|it| it.ids.as_deref()),
+            prompt_logprobs: prompt.and_then(prompt_logprobs),
+        }
+    }
 }
 
 /// Token counts of a request.
@@ -210,6 +265,9 @@ pub(super) struct ChatCompletion<'a> {
     system_fingerprint: &'a str,
     choices: Vec<ChatChoice<'a>>,
     usage: ChatUsage,
+    #[serde(flatten)]
+    #[cfg_attr(test, ts(flatten))]
+    prompt: ChatPrompt<'a>,
     /// Times of the request. Present with the switch `timings`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
@@ -234,6 +292,9 @@ pub(super) struct ChatCompletionChunk<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     usage: Option<Option<ChatUsage>>,
+    #[serde(flatten)]
+    #[cfg_attr(test, ts(flatten))]
+    prompt: ChatPrompt<'a>,
     /// Times of the request. Present with the switch `timings`, in the last chunk that has a choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
@@ -255,7 +316,7 @@ pub(super) struct Chunk<'a> {
 
 impl ChatDelta {
     /// The parts in their order; text of one kind and arguments of one call are joined.
-    fn new(parts: &[OutputPart]) -> ChatDelta {
+    fn new(parts: &[OutputPart], has_functions: bool) -> ChatDelta {
         let mut delta = ChatDelta::default();
         let append = |text: &mut Option<String>, more: &str| {
             text.get_or_insert_default().push_str(more);
@@ -290,31 +351,38 @@ impl ChatDelta {
                 }
             }
         }
+        if has_functions {
+            delta.function_call = delta.tool_calls.drain(..).next().map(|call| call.function);
+        }
         delta
     }
 }
 
 impl ChatCompletionMessage {
-    fn new(parts: &[OutputPart]) -> ChatCompletionMessage {
-        let whole = ChatDelta::new(parts);
+    fn new(head: &Head, parts: &[OutputPart]) -> ChatCompletionMessage {
+        let whole = ChatDelta::new(parts, head.has_functions);
+        let function = |function: ChatFunctionDelta| ChatFunctionCall {
+            name: function.name.unwrap_or_default(),
+            arguments: function.arguments,
+        };
         let call = |call: ChatToolCallDelta| ChatToolCall {
             id: call.id.unwrap_or_default(),
             kind: "function",
-            function: ChatFunctionCall {
-                name: call.function.name.unwrap_or_default(),
-                arguments: call.function.arguments,
-            },
+            function: function(call.function),
         };
         let tool_calls: Vec<_> = whole.tool_calls.into_iter().map(call).collect();
+        let function_call = whole.function_call.map(function);
+        let has_calls = !tool_calls.is_empty() || function_call.is_some();
         ChatCompletionMessage {
             role: "assistant",
-            content: match tool_calls.is_empty() {
-                true => Some(whole.content.unwrap_or_default()),
-                false => whole.content,
+            content: match whole.content {
+                None if has_calls && head.echo.is_empty() => None,
+                content => Some(head.echo.clone() + &content.unwrap_or_default()),
             },
             refusal: None,
             reasoning_content: whole.reasoning_content,
             tool_calls,
+            function_call,
         }
     }
 }
@@ -322,7 +390,7 @@ impl ChatCompletionMessage {
 impl Head {
     fn logprobs(&self, entries: &[Entry]) -> Option<ChatLogprobs> {
         self.has_logprobs.then(|| ChatLogprobs {
-            content: token_logprobs(&self.tokenizer, entries),
+            content: token_logprobs(&self.tokenizer, entries, self.tokens_as_ids),
             refusal: None,
         })
     }
@@ -331,6 +399,7 @@ impl Head {
         &self,
         choices: Vec<ChatChunkChoice<'_>>,
         usage: Option<Option<ChatUsage>>,
+        prompt: ChatPrompt<'_>,
         timings: Option<Timings>,
     ) -> Vec<u8> {
         to_json(&ChatCompletionChunk {
@@ -341,15 +410,17 @@ impl Head {
             system_fingerprint: &self.system_fingerprint,
             choices,
             usage,
+            prompt,
             timings,
         })
     }
 }
 
-fn finish_reason(piece: &Piece) -> Option<&'static str> {
+fn finish_reason(head: &Head, piece: &Piece) -> Option<&'static str> {
     let finish = piece.finish.as_ref()?;
     Some(match finish.reason {
         FinishReason::Length => "length",
+        FinishReason::Stop if finish.has_calls && head.has_functions => "function_call",
         FinishReason::Stop if finish.has_calls => "tool_calls",
         FinishReason::Stop => "stop",
     })
@@ -366,12 +437,14 @@ pub(super) fn whole(
     counts: TokenCounts,
     timings: Option<Timings>,
 ) -> Vec<u8> {
+    let prompt = ChatPrompt::new(choices.first());
     let choices = choices.iter().enumerate().map(|(index, piece)| ChatChoice {
         index,
-        message: ChatCompletionMessage::new(&piece.parts),
+        message: ChatCompletionMessage::new(head, &piece.parts),
         logprobs: head.logprobs(&piece.entries),
-        finish_reason: finish_reason(piece),
+        finish_reason: finish_reason(head, piece),
         stop_reason: stop_reason(piece),
+        token_ids: head.has_token_ids.then_some(&piece.token_ids),
     });
     to_json(&ChatCompletion {
         id: &head.id,
@@ -381,12 +454,13 @@ pub(super) fn whole(
         system_fingerprint: &head.system_fingerprint,
         choices: choices.collect(),
         usage: ChatUsage::new(counts),
+        prompt,
         timings,
     })
 }
 
-/// The chunks of a piece: the role before the first one, and the reason of the end after the last one. `has_usage`: the
-/// member `usage` exists, though it may be null.
+/// The chunks of a piece: the role and the echo before the first one, and the reason of the end after the last one.
+/// `has_usage`: the member `usage` exists, though it may be null.
 pub(super) fn chunks(head: &Head, chunk: &Chunk<'_>, has_usage: bool) -> Vec<Vec<u8>> {
     let piece = chunk.piece;
     let new = |delta: ChatDelta| ChatChunkChoice {
@@ -395,40 +469,52 @@ pub(super) fn chunks(head: &Head, chunk: &Chunk<'_>, has_usage: bool) -> Vec<Vec
         logprobs: None,
         finish_reason: None,
         stop_reason: None,
+        token_ids: None,
     };
-    let mut choices = Vec::with_capacity(3);
+    let mut token_ids = head.has_token_ids.then_some(&*piece.token_ids);
+    let mut choices = Vec::with_capacity(4);
     if chunk.is_first {
         choices.push(new(ChatDelta {
             role: Some("assistant"),
             content: Some(String::new()),
             ..ChatDelta::default()
         }));
+        if !head.echo.is_empty() {
+            choices.push(new(ChatDelta {
+                content: Some(head.echo.clone()),
+                ..ChatDelta::default()
+            }));
+        }
     }
     if !piece.parts.is_empty() || !piece.entries.is_empty() {
         choices.push(ChatChunkChoice {
             logprobs: head.logprobs(&piece.entries),
-            ..new(ChatDelta::new(&piece.parts))
+            token_ids: token_ids.take(),
+            ..new(ChatDelta::new(&piece.parts, head.has_functions))
         });
     }
     if piece.finish.is_some() {
         choices.push(ChatChunkChoice {
-            finish_reason: finish_reason(piece),
+            finish_reason: finish_reason(head, piece),
             stop_reason: Some(stop_reason(piece)),
+            token_ids,
             ..new(ChatDelta::default())
         });
     }
     let usage = has_usage.then(|| chunk.counts.map(ChatUsage::new));
     let is_end = |choice: &ChatChunkChoice<'_>| choice.finish_reason.is_some();
-    let choices = choices.into_iter();
+    let choices = choices.into_iter().enumerate();
     choices
-        .map(|choice| {
+        .map(|(number, choice)| {
             let timings = chunk.timings.filter(|_| is_end(&choice));
-            head.chunk(vec![choice], usage, timings)
+            let prompt = ChatPrompt::new((chunk.is_first && number == 0).then_some(piece));
+            head.chunk(vec![choice], usage, prompt, timings)
         })
         .collect()
 }
 
 /// The chunk that ends a stream with token counts.
 pub(super) fn usage_chunk(head: &Head, counts: TokenCounts) -> Vec<u8> {
-    head.chunk(Vec::new(), Some(Some(ChatUsage::new(counts))), None)
+    let prompt = ChatPrompt::default();
+    head.chunk(Vec::new(), Some(Some(ChatUsage::new(counts))), prompt, None)
 }

@@ -41,7 +41,7 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     visitor.visit::<parse::CompletionFields>();
     visitor.visit::<render::Completion<'static>>();
     visitor.visit::<render::ToolCall<'static>>();
-    visitor.visit::<render::PromptLogprob>();
+    visitor.visit::<super::prompt_listing::PromptLogprob>();
 }
 
 /// Answers the request, or continues the stream of an earlier run of it.

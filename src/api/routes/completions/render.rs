@@ -4,11 +4,9 @@ use serde::{Serialize, Serializer};
 
 use crate::api::json::to_json;
 use crate::api::random_id;
+use crate::api::routes::prompt_listing::{ById, prompt_logprobs};
 use crate::api::routes::timings::Timings;
-use crate::api::run::{
-    Entry, PerfMetrics, Piece, PromptListing, RankedToken, RawOutput, StopReason, TokenCounts,
-    TopEntry,
-};
+use crate::api::run::{Entry, PerfMetrics, Piece, RawOutput, StopReason, TokenCounts, TopEntry};
 use crate::api::switches::LogprobsShape;
 use crate::engine::event::FinishReason;
 use crate::grammar;
@@ -249,39 +247,6 @@ impl<'a> CompletionChoice<'a> {
                 .map(RawOutputMember::new),
         }
     }
-}
-
-/// Tokens by their ids, the token of the prompt first.
-#[derive(Debug)]
-struct ById<'a>(&'a [RankedToken]);
-
-impl Serialize for ById<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let token = |token: &RankedToken| {
-            let listed = PromptLogprob {
-                logprob: token.logprob,
-                rank: token.rank,
-                decoded_token: token.text.clone(),
-            };
-            (token.id, listed)
-        };
-        serializer.collect_map(self.0.iter().map(token))
-    }
-}
-
-/// A token that could be at a position of the prompt.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-pub(super) struct PromptLogprob {
-    logprob: f32,
-    /// From 1 on; null for a token that is not among the requested best ones.
-    rank: Option<usize>,
-    decoded_token: String,
-}
-
-fn prompt_logprobs(prompt: &PromptListing) -> Option<Vec<Option<ById<'_>>>> {
-    let scores = prompt.scores.as_ref()?.iter();
-    Some(scores.map(|tokens| tokens.as_deref().map(ById)).collect())
 }
 
 impl<'a> Logprobs<'a> {

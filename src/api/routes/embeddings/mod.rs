@@ -5,17 +5,17 @@ mod parse;
 mod render;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod vector;
 
 use super::route::{Route, Upstream};
+use crate::Result;
 use crate::api::endpoint::Endpoint;
 use crate::api::expected_wait::RequestTimer;
-use crate::api::fields::{Prompt, invalid_value, out_of_range};
+use crate::api::fields::out_of_range;
 use crate::api::http::{Request, Response};
-use crate::api::models::{Purpose, ReadyEmbedder};
+use crate::api::models::Purpose;
 use crate::api::run::Deadline;
-use crate::text::{Pause, Special};
-use crate::{Error, Result};
 
 pub(in crate::api) static ROUTE: Route = Route {
     path: "embeddings",
@@ -54,8 +54,12 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     }
     let pause = || endpoint.host.sleep_ms(0);
     let mut inputs = Vec::with_capacity(plan.inputs.len());
+    let mut dropped_tokens = 0;
     for input in plan.inputs {
-        inputs.push(deadline.limit(ids_of(input, &model, &pause)).await?);
+        let tokens = tokens::of(input, plan.tokens, &model, &pause);
+        let tokens = deadline.limit(tokens).await?;
+        dropped_tokens += tokens.dropped;
+        inputs.push(tokens.ids);
     }
     let prompt_tokens = inputs.iter().map(Vec::len).sum();
     let vectors = model.engine.submit(inputs)?.vectors();
@@ -68,55 +72,9 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
         }
     }
     let body = render::list(&model_id, vectors, plan.encoding, prompt_tokens);
-    Ok(Response::json(200, body))
-}
-
-/// The ids of an input: a text with the tokens that the model's tokenizer adds, or the ids as given.
-async fn ids_of(input: Prompt, model: &ReadyEmbedder, pause: Pause<'_>) -> Result<Vec<u32>> {
-    match input {
-        Prompt::Text(text) if text.is_empty() => {
-            Err(invalid_value("input", "must not be an empty string"))
-        }
-        Prompt::Text(text) => {
-            check_size(&text, model)?;
-            let special = Special::Added;
-            model
-                .tokenizer
-                .encode_in_slices(&text, special, pause)
-                .await
-        }
-        Prompt::Conversation(_) | Prompt::Mixed(_) => {
-            Err(Error::Internal("an input of another route".into()))
-        }
-        Prompt::Tokens(ids) => {
-            let known = model.tokenizer.vocab_size().min(model.engine.vocab_size());
-            match ids.iter().find(|id| **id as usize >= known) {
-                Some(id) => {
-                    let bounds = format!("made of token ids below {known}");
-                    Err(out_of_range("input", &bounds, id))
-                }
-                None => Ok(ids),
-            }
-        }
+    let mut response = Response::json(200, body);
+    if dropped_tokens > 0 {
+        response.push_header("x-prompt-truncated", &dropped_tokens.to_string());
     }
-}
-
-/// Rejects a text that exceeds the context with any tokenization, without tokenizing megabytes, and a long text for a
-/// tokenizer that drops text: the number of its tokens says nothing, and it is tokenized without a pause.
-fn check_size(text: &str, model: &ReadyEmbedder) -> Result<()> {
-    const CHECKED_FROM_BYTES: usize = 1 << 16;
-    const MAX_DROPPED_BYTES: usize = 1 << 20;
-    let context_tokens = model.engine.context_tokens();
-    if text.len() < CHECKED_FROM_BYTES {
-        return Ok(());
-    }
-    let fits = match model.tokenizer.fewest_tokens(text.len()) {
-        0 => text.len() <= MAX_DROPPED_BYTES,
-        fewest => fewest <= context_tokens,
-    };
-    if fits {
-        return Ok(());
-    }
-    let sent = format!("The input has {} bytes of text, which are more", text.len());
-    Err(Error::exceeds_context("input", context_tokens, sent))
+    Ok(response)
 }

@@ -1,9 +1,10 @@
 //! From the body of `POST /embeddings` to what is wanted.
 
 use crate::Result;
-use crate::api::fields::kinds::{Count, Shape, Word, count, shape, word};
+use crate::api::fields::kinds::{Count, Flag, Shape, Word, count, flag, shape, word};
 use crate::api::fields::{
-    Body, Field, Or, Prompt, PromptReader, UnknownFieldPolicy, fields, missing, model, request,
+    Body, Field, Or, Prompt, PromptReader, PromptTokens, TruncationSide, UnknownFieldPolicy,
+    fields, missing, model, prompt_tokens, request,
 };
 use crate::api::switches::Switches;
 
@@ -12,10 +13,11 @@ const MAX_INPUTS: usize = 2048;
 
 fields! {
     EmbeddingOwnFields {
-        /// One text or several, each as a string or as token ids; none empty, and at most 2048.
+        /// One text or several, each as a string or as token ids; none empty, and at most 2048. Both may be mixed with the
+        /// switch `mixedPrompts`.
         input: Field<Shape> = shape(
             "string, string[], int[], int[][]",
-            "string | string[] | ArrayLike<number> | ArrayLike<number>[]",
+            "string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[]",
         )
         .required(),
         /// How vectors are written: as numbers, or as little-endian 32-bit floats in base64.
@@ -23,6 +25,8 @@ fields! {
             word(&[("float", Encoding::Float), ("base64", Encoding::Base64)]).or(Encoding::Float),
         /// Keep this many elements of each vector, and normalize it again.
         dimensions: Field<Count> = count(1).default_is("the model's").range("at most the model's"),
+        /// Whether the tokenizer adds its tokens to texts.
+        add_special_tokens: Or<Flag> = flag().or(true).of("vLLM"),
     }
 }
 
@@ -31,6 +35,7 @@ request! {
     EmbeddingFields:
         model::ModelFields,
         EmbeddingOwnFields,
+        prompt_tokens::TruncationFields,
 }
 
 /// How vectors are written.
@@ -52,6 +57,7 @@ pub(super) struct Plan {
     pub encoding: Encoding,
     /// At least 1.
     pub dimensions: Option<usize>,
+    pub tokens: PromptTokens,
 }
 
 /// Parses and validates a body. `warn_unknown` is called with the name of each ignored field.
@@ -68,7 +74,7 @@ pub(super) fn parse(
         field: EmbeddingOwnFields::input.name,
         max_prompts: MAX_INPUTS,
         null_is_text: false,
-        is_mixed: false,
+        is_mixed: switches.mixed_prompts,
         may_be_empty: false,
     };
     let Body { fields, prompts } = Body::parse_with(body, input)?;
@@ -85,5 +91,9 @@ pub(super) fn parse(
         inputs,
         encoding: EmbeddingOwnFields::encoding_format.read(&fields, switches)?,
         dimensions: EmbeddingOwnFields::dimensions.read(&fields, switches)?,
+        tokens: PromptTokens {
+            add_special: EmbeddingOwnFields::add_special_tokens.read(&fields, switches)?,
+            kept: prompt_tokens::read_kept(&fields, switches, TruncationSide::Right)?,
+        },
     })
 }

@@ -158,7 +158,8 @@ fn check_unsupported(fields: &Fields) -> Result<()> {
 struct Choice {
     /// The choice in the form of Responses.
     responses: Option<Value>,
-    may_be_parallel: bool,
+    /// `None`: as suits the model.
+    may_be_parallel: Option<bool>,
 }
 
 impl Choice {
@@ -166,7 +167,7 @@ impl Choice {
         let Some(choice) = members(fields, CHOICE)? else {
             return Ok(Choice {
                 responses: None,
-                may_be_parallel: true,
+                may_be_parallel: None,
             });
         };
         const DISABLE: &str = "disable_parallel_tool_use";
@@ -179,7 +180,7 @@ impl Choice {
         };
         Ok(Choice {
             responses: Some(responses),
-            may_be_parallel: disabled != Some(true),
+            may_be_parallel: disabled.map(|disabled| !disabled),
         })
     }
 }

@@ -108,7 +108,10 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
         system_fingerprint: run.system_fingerprint.clone(),
         tokenizer: run.tokenizer.clone(),
         sampling: UsedSampling::new(&run.sampling),
-        echo: answer.echo,
+        echo: Echo {
+            parallel_tool_calls: run.parallel_calls,
+            ..answer.echo
+        },
         host: Rc::clone(&endpoint.host),
     };
     let dropped_tokens = run.dropped_tokens;

@@ -116,7 +116,8 @@ impl Output {
     fn list(&mut self, entries: &[Entry], tokenizer: &Tokenizer) {
         let is_message = matches!(self.items.last(), Some(ResponseItem::Message { .. }));
         if self.items.is_empty() || (self.is_open && is_message) {
-            self.logprobs.extend(token_logprobs(tokenizer, entries));
+            self.logprobs
+                .extend(token_logprobs(tokenizer, entries, false));
         }
     }
 

@@ -105,7 +105,8 @@ pub(super) fn parse(
         max_output_tokens: length.max_tokens.map(|given| given.tokens),
         max_tool_calls: ResponseOwnFields::max_tool_calls.read(&fields, switches)?,
         metadata: metadata(&fields)?,
-        parallel_tool_calls: parallel_calls,
+        // The model may decide otherwise.
+        parallel_tool_calls: parallel_calls.unwrap_or(true),
         prompt_cache_key: ResponseOwnFields::prompt_cache_key.read(&fields, switches)?,
         reasoning,
         safety_identifier: ResponseOwnFields::safety_identifier.read(&fields, switches)?,

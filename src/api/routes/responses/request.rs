@@ -130,7 +130,8 @@ wire_types! {
     }
 }
 
-/// Fields that need a server which keeps answers or runs more than the model. Null and false change nothing.
+/// Fields of other routes, and those that need a server which keeps answers or runs more than the model. Null and false
+/// change nothing.
 pub(super) const UNSUPPORTED: &[(&str, &str)] = &[
     (
         ResponseOwnFields::background.name,
@@ -145,6 +146,21 @@ pub(super) const UNSUPPORTED: &[(&str, &str)] = &[
     ),
     ("prompt", "there are no stored prompts"),
     (ResponseOwnFields::store.name, "no answers are stored"),
+    ("echo", "only chat and completions have it"),
+    ("images", "send parts of the type input_image"),
+    ("suffix", "only completions have it"),
+    ("prompt_logprobs", "only chat and completions have it"),
+    ("return_token_ids", "only chat and completions have it"),
+    (
+        "return_tokens_as_token_ids",
+        "only chat and completions have it",
+    ),
+    (
+        "truncate_prompt_tokens",
+        "items are not dropped from the input",
+    ),
+    ("functions", "send tools"),
+    ("function_call", "send tool_choice"),
 ];
 
 /// The names of all fields of the route.

@@ -11,7 +11,7 @@ use proptest::test_runner::TestRunner;
 
 use super::*;
 use crate::api::Failure;
-use crate::api::fields::KeptTokens;
+use crate::api::fields::{KeptTokens, TruncationSide};
 use crate::api::switches::SamplingBounds;
 
 fn config() -> ProptestConfig {
@@ -302,7 +302,7 @@ fn check_plan(request: &Plan, streaming: Streaming, switches: &Switches) {
         assert!(!calls.tools.is_empty());
     }
     assert!(request.restrictions.allowed_token_ids.as_deref() != Some(&[]));
-    assert!(request.prompt_tokens.kept != KeptTokens::Last(0));
+    assert!(request.prompt_tokens.kept != KeptTokens::AtMost(0, TruncationSide::Left));
     check_sampling(&request.sampling, switches);
 }
 

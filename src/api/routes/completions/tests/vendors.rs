@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::sampling::tokenizer;
 use super::*;
-use crate::api::fields::{KeptTokens, PromptPart, PromptTokens};
+use crate::api::fields::{KeptTokens, PromptPart, PromptTokens, TruncationSide};
 use crate::grammar::{GrammarSource, Whitespace};
 
 #[test]
@@ -68,10 +68,10 @@ fn prompts_are_cut_and_completed_as_asked() {
     assert_eq!(read(""), all);
     let cut = read(r#""add_special_tokens":false,"truncate_prompt_tokens":7"#);
     assert!(!cut.add_special);
-    assert_eq!(cut.kept, KeptTokens::Last(7));
+    assert_eq!(cut.kept, KeptTokens::AtMost(7, TruncationSide::Left));
     assert_eq!(
-        read(r#""truncate_prompt_tokens":-1"#).kept,
-        KeptTokens::Fitting
+        read(r#""truncate_prompt_tokens":-1,"truncation_side":"right""#).kept,
+        KeptTokens::Fitting(TruncationSide::Right)
     );
 }
 

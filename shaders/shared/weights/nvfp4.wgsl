@@ -1,0 +1,28 @@
+// NVFP4 matrix: groups of 16 elements, value = scale * float with nibbles (see parts/e2m1.wgsl) and an E4M3 scale without a
+// sign per group. Byte j of a block holds element j in its low nibble and element j + 16 in its high one.
+// A kernel has this module once per matrix, with `weights` replaced by the name of the matrix.
+@group(0) @binding(B_weights_quants) var<storage, read> weights_quants: array<vec4<u32>>; // [rows * blocks]
+@group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<u32>; // [rows * blocks / 2], four scales
+
+struct weights_Block {
+    quants: vec4<u32>,
+    factors: vec2<f32>,
+}
+
+// Half of the scale in the lowest byte, since weights_four doubles the values.
+fn weights_half_scale(bits: u32) -> f32 {
+    let scale = bits & 127u;
+    return select(bitcast<f32>((scale << 20u) + (119u << 23u)), f32(i32(scale)) / 1024.0, scale < 8u);
+}
+
+fn weights_open(block: u32) -> weights_Block {
+    let scales = weights_scales[block / 2u] >> (block % 2u * 16u);
+    let factors = vec2<f32>(weights_half_scale(scales), weights_half_scale(scales >> 8u));
+    return weights_Block(weights_quants[block], factors);
+}
+
+// Weights 4 * i to 4 * i + 3.
+fn weights_four(block: weights_Block, i: u32) -> vec4<f32> {
+    let q = (block.quants[i % 4u] >> (i / 4u * 4u)) & 0x0f0f0f0fu;
+    return block.factors[i / 4u] * weights_doubled(weights_bytes(q));
+}

@@ -1,0 +1,23 @@
+// IQ3_XXS or IQ3_S matrix: super-blocks of eight blocks, value = d * (2 * scale + 1) * level with nibbles that number the
+// levels with signs in ascending order; the type's module has `weights_level`. Byte j holds element j in its low nibble and
+// element j + 16 in its high one. Scales: four bits for each block, an f16 d and two bytes of padding.
+// A kernel has this module once per matrix, with `weights` replaced by the name of the matrix.
+@group(0) @binding(B_weights_quants) var<storage, read> weights_quants: array<vec4<u32>>; // [rows * blocks]
+@group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<vec2<u32>>; // [super-blocks]
+
+struct weights_Block {
+    quants: vec4<u32>,
+    factor: f32,
+}
+
+fn weights_open(block: u32) -> weights_Block {
+    let scales = weights_scales[block / 8u];
+    let scale = f32(i32((scales.x >> (block % 8u * 4u)) & 15u));
+    return weights_Block(weights_quants[block], unpack2x16float(scales.y).x * (2.0 * scale + 1.0));
+}
+
+// Weights 4 * i to 4 * i + 3.
+fn weights_four(block: weights_Block, i: u32) -> vec4<f32> {
+    let q = weights_bytes((block.quants[i % 4u] >> (i / 4u * 4u)) & 0x0f0f0f0fu);
+    return block.factor * weights_level(2.0 * q - 15.0);
+}

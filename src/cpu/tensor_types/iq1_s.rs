@@ -1,0 +1,60 @@
+//! IQ1_S: see `iq1.rs`. A run of 32 elements has one scale and one shift.
+
+use super::{
+    codebook::{self, Codebook, half},
+    declaration::{Declaration, ScaleWord, weights_wgsl},
+    grids, iq1,
+};
+
+/// f16 d; the lower eight bits of the point of eight elements; for each run a u16 with four times three upper bits, three
+/// bits of the scale and the shift.
+const HIGH: usize = 2 + codebook::LEN / 8;
+const BYTES: usize = HIGH + codebook::LEN / 32 * 2;
+
+pub(super) static DECLARATION: Declaration = Declaration {
+    gguf_id: 19,
+    block_len: codebook::LEN,
+    block_bytes: BYTES,
+    halves: &[0],
+    kernel_block_words: 2,
+    scale_bytes: 12,
+    scale_words: &[ScaleWord::Bits, ScaleWord::Bits, ScaleWord::LowerHalf],
+    wgsl: weights_wgsl!("parts/blocks", "iq1"),
+    i8_wgsl: None,
+    repack: iq1::repack::<Format>,
+    decode: iq1::decode,
+    quantize: None,
+};
+
+pub(crate) type Panels = codebook::Panels<Format>;
+
+pub(crate) struct Format;
+
+impl Codebook for Format {
+    const BYTES: usize = BYTES;
+    const BITS: usize = iq1::BITS;
+    const GROUPS: usize = iq1::GROUPS;
+    const DIVISOR: f32 = iq1::DIVISOR;
+    const TABLE: [i8; 16] = iq1::TABLE;
+    const ZERO: i32 = iq1::ZERO;
+    const GREATEST: usize = iq1::GREATEST;
+
+    fn d(block: &[u8]) -> [u8; 2] {
+        [block[0], block[1]]
+    }
+
+    fn scale(block: &[u8], group: usize) -> u8 {
+        (half(&block[HIGH..], group / 2) >> 12 & 7) as u8
+    }
+
+    fn eight(block: &[u8], eight: usize) -> [u8; 8] {
+        let of_run = half(&block[HIGH..], eight / 4);
+        let high = usize::from(of_run >> (eight % 4 * 3) & 7);
+        let point = grids::IQ1.point(high << 8 | usize::from(block[2 + eight]));
+        iq1::quants(point, of_run >> 15 == 1)
+    }
+
+    fn value(quant: u8) -> f32 {
+        iq1::value(quant)
+    }
+}

@@ -1,0 +1,26 @@
+//! What IQ2_XXS, IQ2_XS and IQ2_S share: levels of 8, 25 and 43 with a sign, value = d / 8 * (2 * scale + 1) * level with a
+//! scale for 16 elements. A quant is two bits of the level's number, then the sign.
+
+pub(super) const BITS: usize = 3;
+pub(super) const GROUPS: usize = 2;
+pub(super) const DIVISOR: f32 = 8.0;
+/// Values of quants plus [`ZERO`]. Blocks have no fourth level.
+pub(super) const TABLE: [i8; 16] = [51, 68, 86, 0, 35, 18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+pub(super) const ZERO: i32 = 43;
+pub(super) const GREATEST: usize = 86;
+
+/// The polynomial of the WGSL, also for a fourth level.
+pub(super) fn value(quant: u8) -> f32 {
+    let level = f32::from(quant & 3);
+    let magnitude = 8.0 + level * (16.5 + 0.5 * level);
+    if quant & 4 == 0 {
+        magnitude
+    } else {
+        -magnitude
+    }
+}
+
+/// The quants of eight elements.
+pub(super) fn quants(levels: [u8; 8], signs: u8) -> [u8; 8] {
+    std::array::from_fn(|i| levels[i] | (signs >> i & 1) << 2)
+}

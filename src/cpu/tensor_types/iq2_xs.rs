@@ -1,0 +1,58 @@
+//! IQ2_XS: see `iq2.rs`. Eight elements are a point of a grid of 512 and seven bits of signs.
+
+use super::{
+    codebook::{self, Codebook, even_signs, half, low_first},
+    declaration::{Declaration, ScaleWord, weights_wgsl},
+    grids, iq2,
+};
+
+/// f16 d; a u16 for eight elements, nine bits of the point and seven of signs; a nibble for the scale of each group.
+const SCALES: usize = 2 + codebook::LEN / 8 * 2;
+const BYTES: usize = SCALES + codebook::LEN / 32;
+
+pub(super) static DECLARATION: Declaration = Declaration {
+    gguf_id: 17,
+    block_len: codebook::LEN,
+    block_bytes: BYTES,
+    halves: &[0],
+    kernel_block_words: 3,
+    scale_bytes: 12,
+    scale_words: &[ScaleWord::Bits, ScaleWord::Bits, ScaleWord::LowerHalf],
+    wgsl: weights_wgsl!("parts/blocks", "iq2"),
+    i8_wgsl: None,
+    repack: codebook::repack::<Format>,
+    decode: codebook::decode::<Format>,
+    quantize: None,
+};
+
+pub(crate) type Panels = codebook::Panels<Format>;
+
+pub(crate) struct Format;
+
+impl Codebook for Format {
+    const BYTES: usize = BYTES;
+    const BITS: usize = iq2::BITS;
+    const GROUPS: usize = iq2::GROUPS;
+    const DIVISOR: f32 = iq2::DIVISOR;
+    const TABLE: [i8; 16] = iq2::TABLE;
+    const ZERO: i32 = iq2::ZERO;
+    const GREATEST: usize = iq2::GREATEST;
+
+    fn d(block: &[u8]) -> [u8; 2] {
+        [block[0], block[1]]
+    }
+
+    fn scale(block: &[u8], group: usize) -> u8 {
+        low_first(&block[SCALES..], group)
+    }
+
+    fn eight(block: &[u8], eight: usize) -> [u8; 8] {
+        let bits = half(&block[2..], eight);
+        let point = grids::IQ2_XS.point(usize::from(bits & 511));
+        iq2::quants(point, even_signs(u32::from(bits >> 9)))
+    }
+
+    fn value(quant: u8) -> f32 {
+        iq2::value(quant)
+    }
+}

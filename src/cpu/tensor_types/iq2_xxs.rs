@@ -1,0 +1,59 @@
+//! IQ2_XXS: see `iq2.rs`. Eight elements are a point of a grid of 256 and seven bits of signs; two groups of 16 have the
+//! same scale.
+
+use super::{
+    codebook::{self, Codebook, even_signs},
+    declaration::{Declaration, ScaleWord, weights_wgsl},
+    grids, iq2,
+    quantized::word,
+};
+
+/// f16 d; for each run four bytes of points, then a word with four times seven bits of signs and the scale.
+const BYTES: usize = 2 + codebook::LEN / 32 * 8;
+
+pub(super) static DECLARATION: Declaration = Declaration {
+    gguf_id: 16,
+    block_len: codebook::LEN,
+    block_bytes: BYTES,
+    halves: &[0],
+    kernel_block_words: 3,
+    scale_bytes: 12,
+    scale_words: &[ScaleWord::Bits, ScaleWord::Bits, ScaleWord::LowerHalf],
+    wgsl: weights_wgsl!("parts/blocks", "iq2"),
+    i8_wgsl: None,
+    repack: codebook::repack::<Format>,
+    decode: codebook::decode::<Format>,
+    quantize: None,
+};
+
+pub(crate) type Panels = codebook::Panels<Format>;
+
+pub(crate) struct Format;
+
+impl Codebook for Format {
+    const BYTES: usize = BYTES;
+    const BITS: usize = iq2::BITS;
+    const GROUPS: usize = iq2::GROUPS;
+    const DIVISOR: f32 = iq2::DIVISOR;
+    const TABLE: [i8; 16] = iq2::TABLE;
+    const ZERO: i32 = iq2::ZERO;
+    const GREATEST: usize = iq2::GREATEST;
+
+    fn d(block: &[u8]) -> [u8; 2] {
+        [block[0], block[1]]
+    }
+
+    fn scale(block: &[u8], group: usize) -> u8 {
+        block[2 + group / 2 * 8 + 7] >> 4
+    }
+
+    fn eight(block: &[u8], eight: usize) -> [u8; 8] {
+        let (run, i) = (&block[2 + eight / 4 * 8..], eight % 4);
+        let point = grids::IQ2_XXS.point(run[i].into());
+        iq2::quants(point, even_signs(word(run, 4) >> (7 * i)))
+    }
+
+    fn value(quant: u8) -> f32 {
+        iq2::value(quant)
+    }
+}

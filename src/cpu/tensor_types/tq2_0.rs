@@ -1,0 +1,59 @@
+//! TQ2_0: super-blocks of 256 elements, value = d * (q - 1) with an f16 scale d and 2-bit quants q, of which 3 is not
+//! used.
+
+use super::{
+    block_scales::one_scale,
+    codec::f16_at,
+    declaration::{Declaration, ScaleWord, weights_wgsl},
+    q2_0::{decode, push_ternary},
+    quantized::{Quantized, word},
+};
+use crate::simd::{Simd, Weights};
+
+/// Elements per file block.
+const LEN: usize = 256;
+/// For each half of the elements 32 bytes, which have an element of each of four runs, the first run lowest; f16 d.
+const FILE_D: usize = LEN / 4;
+const BYTES: usize = FILE_D + 2;
+
+pub(super) static DECLARATION: Declaration = Declaration {
+    gguf_id: 35,
+    block_len: LEN,
+    block_bytes: BYTES,
+    halves: &[FILE_D],
+    kernel_block_words: 2,
+    scale_bytes: 2,
+    scale_words: &[ScaleWord::Halves],
+    wgsl: weights_wgsl!("parts/blocks", "parts/ternary", "tq2_0"),
+    i8_wgsl: None,
+    repack,
+    decode,
+    quantize: None,
+};
+
+fn repack(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>) {
+    for block in bytes.as_chunks::<BYTES>().0 {
+        push_ternary::<Panels>(block, quants);
+        scales.extend_from_slice(&block[FILE_D..]);
+    }
+}
+
+pub(crate) struct Panels;
+
+impl Quantized for Panels {
+    const BITS: usize = 2;
+    const RUNS: usize = LEN / 32;
+    const WEIGHTS: Weights = Weights::Shifted(1);
+    one_scale!(FILE_D);
+    const FILE_BYTES: usize = BYTES;
+
+    fn quants(block: &[u8], run: usize) -> [u32; 8] {
+        let at = run / 4 * 32;
+        std::array::from_fn(|i| word(block, at + 4 * i) >> (run % 4 * 2) & 0x0303_0303)
+    }
+
+    fn values(quants: [u8; 32], scales: &[u8], row: usize, _run: usize) -> [f32; 32] {
+        let d = f16_at(scales, 2 * row);
+        quants.map(|q| d * (f32::from(q) - 1.0))
+    }
+}
