@@ -135,7 +135,7 @@ pub(in crate::api) fn read(
         add_generation_prompt: !is_prefill,
         continues_final_message: is_prefill,
         is_prefill,
-        parallel_tool_calls: true,
+        parallel_tool_calls: None,
         images,
         now,
     })

@@ -279,17 +279,17 @@ fn tools_have_a_schema_beside_the_name() {
     };
     let nested = |name: &str| json!({"type": "function", "function": {"parameters": {"type": "object"}, "name": name, "description": "d"}});
     let both = vec![nested("f"), nested("g")];
-    assert_eq!(of(Value::Null), (both.clone(), false, true));
-    assert_eq!(of(json!({"type": "auto"})), (both.clone(), false, true));
+    assert_eq!(of(Value::Null), (both.clone(), false, None));
+    assert_eq!(of(json!({"type": "auto"})), (both.clone(), false, None));
     assert_eq!(
         of(json!({"type": "any", "disable_parallel_tool_use": true})),
-        (both, true, false)
+        (both, true, Some(false))
     );
     assert_eq!(
         of(json!({"type": "tool", "name": "g"})),
-        (vec![nested("g")], true, true)
+        (vec![nested("g")], true, None)
     );
-    assert_eq!(of(json!({"type": "none"})), (Vec::new(), false, true));
+    assert_eq!(of(json!({"type": "none"})), (Vec::new(), false, None));
     let strict = plan(
         json!({"tools": [{"type": "custom", "name": "f", "strict": true, "input_schema": {"type": "object"}}]}),
     );
