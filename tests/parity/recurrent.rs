@@ -16,6 +16,8 @@ use inpage::{
         generation::{Generation, SamplingParams},
     },
     model::Transformer,
+    text::Tokenizer,
+    weights::{FileSource, Gguf},
 };
 use pollster::block_on;
 use serde_json::Value;
@@ -182,6 +184,22 @@ fn the_cpu_device_diverges_little() {
             .map(|(wanted, found)| wanted.exp() * (wanted - found))
             .sum();
         assert!(nats < 0.02, "{what}: {nats} nats");
+    }
+}
+
+#[test]
+fn prompts_become_the_tokens_of_their_references() {
+    let Some(folder) = folder() else {
+        return;
+    };
+    for (name, quant, _) in [LFM2, QWEN35, GRANITE].concat() {
+        let reference = json(&folder.join(format!("refs/{name}.json")));
+        let source = FileSource::open(folder.join(format!("{name}-{quant}.gguf"))).unwrap();
+        let gguf = block_on(Gguf::read(&source)).unwrap();
+        let tokenizer = Tokenizer::from_gguf(&gguf.metadata).unwrap();
+        let prompt = reference["prompt"].as_str().unwrap();
+        let found = tokenizer.encode(prompt, true).unwrap();
+        assert_eq!(found, ids(&reference["ids"]), "{name}-{quant}");
     }
 }
 
