@@ -106,7 +106,9 @@ pub(super) fn parse(
     let usable: Vec<&str> = usable.map(|tool| &*tool.name).collect();
     let mut conversation = conversation::read(&fields, &usable, switches, now)?;
     // A message has one call in the older form.
-    conversation.parallel_tool_calls &= !has_functions;
+    if has_functions {
+        conversation.parallel_tool_calls = Some(false);
+    }
     if let Some(verbosity) = ChatOwnFields::verbosity.read(&fields, switches)? {
         let variables = &mut conversation.variables;
         variables.entry("verbosity").or_insert(verbosity.into());
