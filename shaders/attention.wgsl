@@ -32,8 +32,8 @@ fn main(
     }
     let vector = local % VECTORS;
     let part = local / VECTORS;
-    var peak = -3.0e38;
-    var total = 0.0;
+    var peak = sink(head);
+    var total = sink_weight();
     var sum = vec4<f32>(0.0);
     workgroupBarrier();
     for (var base = first; base < length; base += WORKGROUP) {

@@ -42,7 +42,8 @@ fn main(
         lengths[t] = row_end(token);
         let causal = row_position(token) + 1u;
         firsts[t] = causal - min(causal, WINDOW);
-        peaks[t] = -3.0e38;
+        peaks[t] = sink(head);
+        totals[t] = sink_weight();
         for (var i = 0u; i < LANE_VECTORS; i++) { // unrolled
             if (VECTORS % LANES == 0u || i * LANES + lane < VECTORS) {
                 query[t][i] = q[token * (Q_DIM / 4u) + head * VECTORS + lane + i * LANES];

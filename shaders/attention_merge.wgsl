@@ -16,11 +16,12 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
     let splits = min((length - 1u) / BLOCK_TOKENS - first_block + 1u, SPLITS);
     let head_at = (token * SPLITS * HEADS + global.x / VECTORS) * (VECTORS + 1u);
     let split_vectors = HEADS * (VECTORS + 1u);
-    var peak = -3.0e38;
+    let head = global.x / VECTORS;
+    var peak = sink(head);
     for (var i = 0u; i < splits; i++) {
         peak = max(peak, partials[head_at + i * split_vectors + VECTORS].x);
     }
-    var total = 0.0;
+    var total = sink_weight() * exp(sink(head) - peak);
     var sum = vec4<f32>(0.0);
     for (var i = 0u; i < splits; i++) {
         let at = head_at + i * split_vectors;

@@ -29,7 +29,7 @@ fn key_vectors(token: u32, kv_head: u32, first: u32, position: u32) -> array<vec
 fn value_vectors(token: u32, kv_head: u32, first: u32) -> array<vec4<f32>, STORE_VECTORS> {
     var vectors: array<vec4<f32>, STORE_VECTORS>;
     for (var i = 0u; i < STORE_VECTORS; i++) { // unrolled
-        vectors[i] = head_load(token, HEADS + KV_HEADS + kv_head, first + i);
+        vectors[i] = value_load(token, HEADS + KV_HEADS + kv_head, first + i);
     }
     return vectors;
 }
@@ -59,14 +59,15 @@ fn main(
     while (before < token && row_table(token - 1u - before) == table) {
         before++;
     }
-    let fresh_begin = position - before;
+    // With ONLY_QUERIES another layer has written the keys and values of this step, too.
+    let fresh_begin = select(position - before, position + 1u, ONLY_QUERIES);
     let fresh_block = max(fresh_begin, window_begin) / BLOCK_TOKENS;
     let has_last = (last_block - first_block) % SPLITS == workgroup.y;
     let has_fresh = has_last || (fresh_block - first_block) % SPLITS == workgroup.y;
     for (var i = local; i < GROUP * VECTORS; i += BLOCK_TOKENS) {
         queries[i] = head_rotated(token, first_head + i / VECTORS, i % VECTORS, position) * Q_SCALE;
     }
-    if (has_fresh) {
+    if (has_fresh && !ONLY_QUERIES) {
         for (var i = local; i < (before + 1u) * STORES; i += BLOCK_TOKENS) {
             let row = i / STORES;
             let first = i % STORES * STORE_VECTORS;
@@ -77,7 +78,7 @@ fn main(
             }
         }
     }
-    if (has_last && first_head % (HEADS / KV_HEADS) == 0u && local < STORES) {
+    if (has_last && !ONLY_QUERIES && first_head % (HEADS / KV_HEADS) == 0u && local < STORES) {
         let first = local * STORE_VECTORS;
         let key_at = kv_row(table, position, 0u) / 4u + kv_head * VECTORS + first;
         let value_at = kv_row(table, position, 1u) / 4u + kv_head * VECTORS + first;

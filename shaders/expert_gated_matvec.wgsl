@@ -2,13 +2,16 @@
 // out[pair, row].
 @group(0) @binding(B_experts) var<storage, read> experts: array<u32>; // [tokens, USED]
 
+var<private> own_expert: u32; // whose products store_sum gets
+
 @compute @workgroup_size(WORKGROUP)
 fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
     let pair = workgroup.y;
-    let expert_row = experts[pair] * ROWS;
+    own_expert = experts[pair];
+    let expert_row = own_expert * ROWS;
     let first_row = (workgroup.x * (WORKGROUP / LANES) + local / LANES) * ROWS_PER_GROUP;
     var sums: array<Sum, ROWS_PER_GROUP>;
     var sum_of_squares = 0.0;

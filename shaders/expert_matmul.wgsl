@@ -4,6 +4,8 @@
 
 const MATRIX_ROWS: u32 = 64u / MATRICES;
 
+var<private> own_expert: u32; // whose products store_sum gets
+
 @compute @workgroup_size(64)
 fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>,
@@ -14,6 +16,7 @@ fn main(
     if (expert == NONE) {
         return;
     }
+    own_expert = expert;
     let first_row = workgroup.x * MATRIX_ROWS;
     let line_row = expert * ROWS + min(first_row + local % MATRIX_ROWS, ROWS - 1u);
     let my_line = local % 16u;

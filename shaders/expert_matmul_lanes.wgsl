@@ -1,6 +1,8 @@
 // expert_matmul.wgsl for devices where barriers cost more than arithmetic: each lane computes 16 pairs by
 // 8 lines of weights on its own. LANE_ROWS = 8 / MATRICES.
 
+var<private> own_expert: u32; // whose products store_sum gets
+
 @compute @workgroup_size(WORKGROUP)
 fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>,
@@ -11,6 +13,7 @@ fn main(
     if (expert == NONE) {
         return;
     }
+    own_expert = expert;
     let first_row = (workgroup.x * WORKGROUP + local) * LANE_ROWS;
     let inputs = loaded_inputs(tile, local);
     let fours = tile_fours(tile);

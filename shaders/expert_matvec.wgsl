@@ -30,7 +30,7 @@ fn main(
         for (var r = 0u; r < ROWS_PER_GROUP; r++) {
             let row = first_row + r;
             if (row < ROWS) {
-                store_sum(token, row, sums[r]);
+                store_sum(token, row, sums[r] + shared_bias(token, row));
             }
         }
     }

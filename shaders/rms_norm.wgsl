@@ -22,8 +22,8 @@ fn main(
     for (var lane = 0u; lane < WORKGROUP; lane++) {
         sum += partial_sums[lane];
     }
-    let scale = inverseSqrt(sum / f32(COLS) + EPS);
+    let factor = inverseSqrt(sum / f32(COLS) + EPS);
     for (var i = local; i < COLS / 4u; i += WORKGROUP) {
-        store_vector(first + i, x[first + i] * scale * norm[i]);
+        store_vector(first + i, x[first + i] * factor * norm[i]);
     }
 }

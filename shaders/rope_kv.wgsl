@@ -6,8 +6,9 @@
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(global_invocation_id) global: vec3<u32>) {
     let queries = HEADS * VECTORS;
-    let stores = KV_HEADS * VECTORS / STORE_VECTORS; // of the keys, and of the values
-    let lanes = queries + 2u * stores;
+    // Of the keys, and of the values.
+    let stores = KV_HEADS * VECTORS / STORE_VECTORS;
+    let lanes = queries + select(2u * stores, 0u, ONLY_QUERIES);
     let token = global.x / lanes;
     if (token >= step_tokens()) {
         return;
@@ -28,7 +29,7 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
         if (value == 0u) {
             values[i] = head_rotated(token, head, vector, position);
         } else {
-            values[i] = head_load(token, head, vector);
+            values[i] = value_load(token, head, vector);
         }
     }
     kv_store(kv_row(row_table(token), position, value) / 4u + first, values);

@@ -67,6 +67,7 @@ fn main(
             }
         }
         experts[token * USED + slot] = chosen[slot];
-        shares[token * USED + slot] = weights[chosen[slot]] / sum * SCALE;
+        let share = weights[chosen[slot]] / sum * SCALE;
+        shares[token * USED + slot] = share * expert_scale(chosen[slot]);
     }
 }

@@ -1,4 +1,5 @@
-// out[token, row] = residual[token, row] + the sum over a token's experts of share * products[pair, row].
+// out[token, row] = residual[token, row] + the sum over a token's experts of share * products[pair, row], and of their
+// biases.
 @group(0) @binding(B_products) var<storage, read> products: array<f32>; // [tokens, USED, ROWS]
 @group(0) @binding(B_shares) var<storage, read> shares: array<f32>; // [tokens, USED]
 
@@ -14,6 +15,6 @@ fn main(
         for (var pair = token * USED; pair < (token + 1u) * USED; pair++) {
             sum += shares[pair] * products[pair * ROWS + row];
         }
-        store(token * ROWS + row, row, sum);
+        store(token * ROWS + row, row, sum + shared_bias(token, row));
     }
 }

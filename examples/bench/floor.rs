@@ -26,8 +26,10 @@ impl Floor {
                     false => tensor.size_bytes,
                 });
         let config = model.config();
-        let page_bytes = 4 * model.kv_format().page_words(config.kv_dim());
-        let kv = config.layers.len() * page_bytes * position / PAGE_TOKENS;
+        let page_bytes = |layer| 4 * model.kv_format().page_words(config.kv_dim(layer));
+        // Layers that use the keys and values of another read them, too.
+        let all_bytes: usize = (0..config.layers.len()).map(page_bytes).sum();
+        let kv = all_bytes * position / PAGE_TOKENS;
         Floor {
             bytes: (weights.sum::<u64>() + kv as u64) as f64,
             position,

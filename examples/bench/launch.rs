@@ -55,6 +55,7 @@ pub async fn run(machine: &Machine) -> Outcome<()> {
                 norm.clone(),
                 1e-5,
                 None,
+                None,
                 machine.variant,
             ));
         }
@@ -69,7 +70,7 @@ pub async fn run(machine: &Machine) -> Outcome<()> {
     let graph = Graph::record(gpu, || {
         // Outputs are kept to the end. As in a model, every launch has its own.
         (0..DISPATCHES)
-            .map(|_| rms_norm(x.clone(), norm.clone(), 1e-5, None, machine.variant))
+            .map(|_| rms_norm(x.clone(), norm.clone(), 1e-5, None, None, machine.variant))
             .collect::<Vec<_>>()
     })
     .await?;

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 /// otherwise, and not the answer.
 const DISCARDED_BYTES: usize = 1 << 20;
 
-/// How long they are waited for.
+/// The time that the server waits for the rest of a body.
 const DISCARD_TIME: Duration = Duration::from_secs(1);
 
 /// The bytes that bodies may still take.

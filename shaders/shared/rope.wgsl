@@ -76,3 +76,12 @@ fn head_turned(token: u32, head: u32, vector: u32, position: u32) -> vec4<f32> {
     }
     return MAGNITUDE * (own * cos(radians) + signs * partners * sin(radians));
 }
+
+// A vector of V; NORM_VALUES normalizes it without weights.
+fn value_load(token: u32, head: u32, vector: u32) -> vec4<f32> {
+    let own = head_load(token, head, vector);
+    if (NORM_VALUES) {
+        return own * head_scale(token, head);
+    }
+    return own;
+}

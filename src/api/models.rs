@@ -53,9 +53,9 @@ pub struct ReadyModel {
     pub fingerprint: Fingerprint,
     /// The sampling settings that its files recommend, for the switch `useModelGenerationDefaults`.
     pub sampling_defaults: SamplingDefaults,
-    /// How it takes images; `None`: it takes text only.
+    /// The reader of images; `None`: the model takes text only.
     pub images: Option<ImageReader>,
-    /// How it writes tool calls.
+    /// The form in which the model writes tool calls.
     pub output_form: OutputForm,
     /// How tools get into its prompts; `None`: it has no chat template.
     pub tools: Option<ToolPrompts>,
@@ -182,7 +182,7 @@ impl ReadyModel {
         switches.chat_template.is_some() || self.tokenizer.chat_template().is_some()
     }
 
-    /// How it writes in chat.
+    /// The form in which the model writes in chat.
     pub(super) fn chat_form(&self) -> OutputForm {
         match self.tools {
             Some(ToolPrompts::Generic) => self.output_form.with_generic_calls(),

@@ -15,7 +15,7 @@ use crate::{
 /// A packed matrix.
 #[derive(Clone, Copy)]
 pub struct Matrix<'a> {
-    /// How it is packed.
+    /// The type in which the matrix is packed.
     pub ty: TensorType,
     /// Rows, without those that fill the last panel.
     pub rows: usize,

@@ -122,6 +122,7 @@ pub(super) fn client(device: &CubeDevice) -> Client {
     }
 }
 
+/// The server of burn's runtime that a device starts with.
 fn server(setup: WgpuSetup, device: &WgpuDevice) -> WgpuServer<FinishedWgsl> {
     let limits = setup.device.limits();
     let memory = MemoryDeviceProperties::new(
@@ -135,30 +136,7 @@ fn server(setup: WgpuSetup, device: &WgpuDevice) -> WgpuServer<FinishedWgsl> {
         ),
     );
     let info = setup.adapter.get_info();
-    // For the validation of launches. A kernel's workgroup size is a constant of its text.
-    let workgroups = limits.max_compute_workgroups_per_dimension;
-    let hardware = HardwareProperties {
-        load_width: 128,
-        vector_register_count: None,
-        plane_size_min: info.subgroup_min_size,
-        plane_size_max: info.subgroup_max_size,
-        max_bindings: limits.max_storage_buffers_per_shader_stage,
-        max_shared_memory_size: limits.max_compute_workgroup_storage_size as usize,
-        max_cube_count: (workgroups, workgroups, workgroups),
-        max_units_per_cube: limits.max_compute_invocations_per_workgroup,
-        max_cube_dim: (
-            limits.max_compute_workgroup_size_x,
-            limits.max_compute_workgroup_size_y,
-            limits.max_compute_workgroup_size_z,
-        ),
-        num_streaming_multiprocessors: None,
-        num_tensor_cores: None,
-        min_tensor_cores_dim: None,
-        num_cpu_cores: None,
-        last_level_cache_size: None,
-        max_vector_size: 4,
-        cube_mma_reserved_shared_memory: 0,
-    };
+    let hardware = hardware(&limits, &info);
     let identity = DeviceIdentity {
         fingerprint: format!("wgsl_{}_{}", info.vendor, info.device),
         name: info.name,
@@ -195,4 +173,31 @@ fn server(setup: WgpuSetup, device: &WgpuDevice) -> WgpuServer<FinishedWgsl> {
         utilities,
         captures,
     )
+}
+
+/// The properties by which launches are validated. A kernel's workgroup size is a constant of its source.
+fn hardware(limits: &wgpu::Limits, info: &wgpu::AdapterInfo) -> HardwareProperties {
+    let workgroups = limits.max_compute_workgroups_per_dimension;
+    HardwareProperties {
+        load_width: 128,
+        vector_register_count: None,
+        plane_size_min: info.subgroup_min_size,
+        plane_size_max: info.subgroup_max_size,
+        max_bindings: limits.max_storage_buffers_per_shader_stage,
+        max_shared_memory_size: limits.max_compute_workgroup_storage_size as usize,
+        max_cube_count: (workgroups, workgroups, workgroups),
+        max_units_per_cube: limits.max_compute_invocations_per_workgroup,
+        max_cube_dim: (
+            limits.max_compute_workgroup_size_x,
+            limits.max_compute_workgroup_size_y,
+            limits.max_compute_workgroup_size_z,
+        ),
+        num_streaming_multiprocessors: None,
+        num_tensor_cores: None,
+        min_tensor_cores_dim: None,
+        num_cpu_cores: None,
+        last_level_cache_size: None,
+        max_vector_size: 4,
+        cube_mma_reserved_shared_memory: 0,
+    }
 }

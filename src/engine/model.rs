@@ -94,15 +94,15 @@ pub enum Chooser<'a> {
     /// The device, `steps` (at least one) tokens with the largest logit, the lowest id on ties.
     /// Only for a step of one row.
     Greedy {
-        /// How many tokens.
+        /// The number of tokens.
         steps: usize,
     },
     /// The device, `steps` (at least one) tokens by each row's sampler.
     /// [`CausalModel::samples`] holds for every row.
     Samplers {
-        /// How many tokens.
+        /// The number of tokens.
         steps: usize,
-        /// One per row.
+        /// The samplers, one per row.
         samplers: Vec<RowSampler<'a>>,
         /// Called once, after the device's work was submitted.
         masks: Masks<'a>,

@@ -154,13 +154,13 @@ mod tests {
         let written = |tokens: Vec<u32>| Written { tokens, digits: 0 };
         let of = |period: u32, count: usize| (0..count as u32).map(|i| i % period).collect();
         assert!(written(of(1, 32)).period(32).is_some());
-        assert!(!written(of(1, 31)).period(32).is_some());
+        assert!(written(of(1, 31)).period(32).is_none());
         assert!(written(of(9, 36)).period(32).is_some());
-        assert!(!written(of(9, 35)).period(32).is_some());
+        assert!(written(of(9, 35)).period(32).is_none());
         assert!(written(of(64, 256)).period(64).is_some());
-        assert!(!written(of(65, 400)).period(64).is_some());
+        assert!(written(of(65, 400)).period(64).is_none());
         let mut broken: Vec<u32> = of(3, 60);
         broken.push(7);
-        assert!(!written(broken).period(32).is_some());
+        assert!(written(broken).period(32).is_none());
     }
 }

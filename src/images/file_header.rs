@@ -7,7 +7,7 @@ use super::bounds::check_size;
 /// The format and the size of an image's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileHeader {
-    /// How it is encoded.
+    /// The encoding of the file.
     pub format: FileFormat,
     /// Pixels of a row as they are stored: the orientation may exchange width and height.
     pub width: usize,
@@ -15,7 +15,7 @@ pub struct FileHeader {
     pub height: usize,
 }
 
-/// How an image's file is encoded.
+/// The encoding of an image's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // Their names say it.
 pub enum FileFormat {

@@ -43,11 +43,11 @@ impl Vision {
         plan: &TowerPlan,
     ) -> Vision {
         tower.set_variant(variant);
-        let reservation = plan.plan.reservation;
+        let reservation = &plan.plan.reservation;
         let tensors = device.tensors();
         let patches = plan.config.squares.max_patches;
         Vision {
-            kv: LayerMemory::Kv(reservation.memory(tensors)),
+            kv: reservation.memories(tensors).remove(0),
             steps: PatchSteps {
                 whole: Step::new(patches, reservation.pages, tensors),
                 windows: window_step(&plan.config, tensors),

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::{
     architectures,
-    config::{FeedForwardKind, LayerRope, ModelConfig, Positions, Rope, Scaling},
+    config::{LayerRope, ModelConfig, Positions, Rope, Scaling},
     kv_reservation::KvReservation,
-    load::DeviceBytes,
+    load::{DeviceBytes, LAYER_TOKENS},
     load_options::LoadOptions,
     steps::scratch::scratch_bytes,
 };
@@ -18,7 +18,7 @@ use crate::{
         kv_memory::{KvFormat, kv_format_name},
         step::PAGE_TOKENS,
     },
-    weights::Gguf,
+    weights::{Gguf, TensorInfo},
 };
 
 /// The description of a model in its header. Parts that this build does not support are `None`; [`super::refusal`] says why.
@@ -207,7 +207,7 @@ pub fn inspect(gguf: &Gguf, options: LoadOptions) -> ModelReport {
         hyperparameters: config.as_ref().map(|it| hyperparameters(gguf, it)),
         memory: config.and_then(|config| {
             let reservation = KvReservation::new(options, &config, u64::MAX).ok()?;
-            Some(memory(gguf, &config, reservation))
+            Some(memory(gguf, &config, &reservation))
         }),
     }
 }
@@ -255,20 +255,22 @@ fn hyperparameters(gguf: &Gguf, config: &ModelConfig) -> Hyperparameters {
             .into_iter()
             .map(|(tokens, layers)| WindowReport { tokens, layers })
             .collect(),
-        experts: match config.feed_forward {
-            FeedForwardKind::Experts(experts) => Some(ExpertsReport {
-                count: experts.count,
-                used: experts.used,
-            }),
-            FeedForwardKind::Gated(_) | FeedForwardKind::Plain(_) => None,
-        },
+        experts: config.feed_forward.experts().map(|experts| ExpertsReport {
+            count: experts.count,
+            used: experts.used,
+        }),
     }
 }
 
 fn rope_report(gguf: &Gguf, config: &ModelConfig, rope: &Rope) -> RopeReport {
     let (scaling, factor, original_tokens) = match rope.scaling {
         // Its factors are a tensor.
-        Scaling::None if gguf.tensor("rope_freqs.weight").is_some() => ("llama3", None, None),
+        // Those of a model with head lengths per layer leave pairs unrotated.
+        Scaling::None
+            if gguf.tensor("rope_freqs.weight").is_some() && rope.local_dims == rope.dims =>
+        {
+            ("llama3", None, None)
+        }
         Scaling::None => ("none", None, None),
         Scaling::Linear { factor } => ("linear", Some(factor), None),
         Scaling::Yarn {
@@ -292,8 +294,8 @@ fn rope_report(gguf: &Gguf, config: &ModelConfig, rope: &Rope) -> RopeReport {
     }
 }
 
-fn memory(gguf: &Gguf, config: &ModelConfig, reservation: KvReservation) -> MemoryReport {
-    let tensors = gguf.tensors.iter().filter(|it| !config.ignores(&it.name));
+fn memory(gguf: &Gguf, config: &ModelConfig, reservation: &KvReservation) -> MemoryReport {
+    let tensors = on_device(gguf).filter(|it| !config.ignores(&it.name));
     let weight_bytes = tensors.map(|it| DeviceBytes::of(it).sum()).sum();
     let kv_bytes = reservation.bytes();
     let scratch_bytes = scratch_bytes(config, reservation);
@@ -325,8 +327,15 @@ fn memory(gguf: &Gguf, config: &ModelConfig, reservation: KvReservation) -> Memo
 
 /// The largest buffer of every tensor. Tensors are joined to one matrix only where it fits.
 fn weight_buffers(gguf: &Gguf) -> impl Iterator<Item = BufferReport> {
-    gguf.tensors.iter().map(|tensor| BufferReport {
+    on_device(gguf).map(|tensor| BufferReport {
         name: tensor.name.clone(),
         bytes: DeviceBytes::of(tensor).largest(),
     })
+}
+
+/// The tensors but for a table that stays on the host.
+fn on_device(gguf: &Gguf) -> impl Iterator<Item = &TensorInfo> {
+    gguf.tensors
+        .iter()
+        .filter(|tensor| tensor.name != LAYER_TOKENS)
 }

@@ -27,7 +27,7 @@ const STATE_BYTES: u64 = 256 << 20;
 const STATE_SLOTS: std::ops::RangeInclusive<u64> = 4..=64;
 
 /// The KV cache and the states to reserve.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KvReservation {
     /// Longest sequence, in tokens.
     pub(super) context_tokens: usize,
@@ -35,10 +35,8 @@ pub(super) struct KvReservation {
     pub(super) pages: usize,
     /// Format of K and V.
     pub(super) format: KvFormat,
-    /// Elements of the K or V of one token in one layer.
-    pub(super) kv_dim: usize,
-    /// Layers with a KV cache.
-    pub(super) layers: usize,
+    /// Of each layer with memory of its own: the elements of the K or V of one token, or `None` for a state.
+    pub(super) layers: Vec<Option<usize>>,
     /// The states of recurrent layers.
     pub(super) states: StateReservation,
 }
@@ -69,19 +67,30 @@ impl KvReservation {
         if !config.is_causal {
             return KvReservation::of_encoder(options, config, max_bytes);
         }
-        let heads = [config.kv_heads, config.head_dim];
-        let recurrent = config.layers.iter().filter(|layer| layer.is_recurrent);
-        let recurrent = recurrent.count();
-        let (tokens, layers) = (config.context_tokens, config.layers.len() - recurrent);
-        let reservation = KvReservation::of_sizes(options, tokens, heads, layers, max_bytes)?;
+        let owners = || {
+            config
+                .kv_layers()
+                .map(|layer| (layer, config.layers[layer]))
+        };
+        let with_keys = owners().filter(|(_, layer)| !layer.is_recurrent);
+        let heads = with_keys.map(|(layer, _)| {
+            let sizes = config.sizes(layer);
+            [sizes.kv_heads, sizes.head_dim]
+        });
+        let heads: Vec<[usize; 2]> = heads.collect();
+        let reservation =
+            KvReservation::of_sizes(options, config.context_tokens, &heads, max_bytes)?;
+        let recurrent = owners().filter(|(_, layer)| layer.is_recurrent).count();
         let Some(recurrence) = config.recurrence.filter(|_| recurrent > 0) else {
             return Ok(reservation);
         };
         let words = StateMemory::slot_words_of(recurrence.state_len(config.dim));
         let sequences = (reservation.pages * PAGE_TOKENS) / reservation.context_tokens;
         let states = StateReservation::new(recurrent, words, sequences, max_bytes)?;
+        let layers = owners().map(|(at, layer)| (!layer.is_recurrent).then(|| config.kv_dim(at)));
         Ok(KvReservation {
             states,
+            layers: layers.collect(),
             ..reservation
         })
     }
@@ -100,8 +109,7 @@ impl KvReservation {
             context_tokens,
             pages: pages.max(context_tokens.div_ceil(PAGE_TOKENS)),
             format: KvFormat::F32,
-            kv_dim: config.kv_dim(),
-            layers: 1,
+            layers: vec![Some(config.kv_dim(0))],
             states: StateReservation::default(),
         };
         let bytes = reservation.layer_bytes();
@@ -117,13 +125,15 @@ impl KvReservation {
     fn of_sizes(
         options: LoadOptions,
         model_tokens: usize,
-        [kv_heads, head_dim]: [usize; 2],
-        layers: usize,
+        heads: &[[usize; 2]],
         max_bytes: u64,
     ) -> Result<KvReservation> {
-        let (format, kv_dim) = (options.kv_format, kv_heads * head_dim);
-        let suits = |format: KvFormat| head_dim.is_multiple_of(format.head_multiple());
-        if !suits(format) {
+        let format = options.kv_format;
+        let misfit = |format: KvFormat| {
+            let mut head_dims = heads.iter().map(|[_, head_dim]| *head_dim);
+            head_dims.find(|head_dim| !head_dim.is_multiple_of(format.head_multiple()))
+        };
+        if let Some(head_dim) = misfit(format) {
             return Err(Error::UnsupportedModel(format!(
                 "a KV cache as {} consists of blocks of {}, and this model's heads have {head_dim} \
                  elements: f16 supports them",
@@ -139,14 +149,18 @@ impl KvReservation {
             context_tokens,
             pages,
             format,
-            kv_dim,
-            layers,
+            layers: heads
+                .iter()
+                .map(|[heads, head_dim]| Some(heads * head_dim))
+                .collect(),
             states: StateReservation::default(),
         };
         let bytes = reservation.layer_bytes();
         if bytes > max_bytes {
+            let kv_dim = reservation.largest_kv_dim();
             let fitting = KvFormat::ALL.into_iter().filter(|format| {
-                suits(*format) && format.page_words(kv_dim) <= reservation.format.page_words(kv_dim)
+                misfit(*format).is_none()
+                    && format.page_words(kv_dim) <= reservation.format.page_words(kv_dim)
             });
             let fitting = fitting.map(|format| {
                 let page_bytes = 4 * format.page_words(kv_dim) as u64;
@@ -164,29 +178,51 @@ impl KvReservation {
         Ok(reservation)
     }
 
-    /// The cache of one layer.
-    pub(super) fn memory(self, device: &Device) -> KvMemory {
-        KvMemory::new(self.pages, self.kv_dim, self.format, device)
-            .with_context(self.context_tokens)
+    /// The memory of all layers that have their own.
+    pub(super) fn memories(&self, device: &Device) -> Vec<LayerMemory> {
+        let memory = |kv_dim: &Option<usize>| self.layer_memory(*kv_dim, device);
+        self.layers.iter().map(memory).collect()
     }
 
-    /// The memory of a layer of either kind.
-    pub(super) fn layer_memory(self, is_recurrent: bool, device: &Device) -> LayerMemory {
+    /// As [`Self::memories`], for dry runs: nothing runs, so layers of a kind share one.
+    pub(super) fn outlines(&self, device: &Device) -> Vec<LayerMemory> {
+        let mut of_kinds = std::collections::BTreeMap::new();
+        let memory = |kv_dim: &Option<usize>| {
+            let kind = of_kinds.entry(*kv_dim);
+            kind.or_insert_with(|| self.layer_memory(*kv_dim, device))
+                .clone()
+        };
+        self.layers.iter().map(memory).collect()
+    }
+
+    fn layer_memory(&self, kv_dim: Option<usize>, device: &Device) -> LayerMemory {
         let StateReservation { slots, words, .. } = self.states;
-        match is_recurrent {
-            true => LayerMemory::States(StateMemory::new(slots, words, device)),
-            false => LayerMemory::Kv(self.memory(device)),
+        match kv_dim {
+            None => LayerMemory::States(StateMemory::new(slots, words, device)),
+            Some(kv_dim) => LayerMemory::Kv(
+                KvMemory::new(self.pages, kv_dim, self.format, device)
+                    .with_context(self.context_tokens),
+            ),
         }
     }
 
-    /// Bytes of one layer, which is one buffer.
-    pub(super) fn layer_bytes(self) -> u64 {
-        self.pages as u64 * 4 * self.format.page_words(self.kv_dim) as u64
+    /// Bytes of the KV cache of the largest layer, which is one buffer.
+    pub(super) fn layer_bytes(&self) -> u64 {
+        self.bytes_of(self.largest_kv_dim())
     }
 
     /// Bytes of the KV cache of all layers.
-    pub(super) fn bytes(self) -> u64 {
-        self.layer_bytes() * self.layers as u64
+    pub(super) fn bytes(&self) -> u64 {
+        let kv_dims = self.layers.iter().flatten();
+        kv_dims.map(|kv_dim| self.bytes_of(*kv_dim)).sum()
+    }
+
+    fn bytes_of(&self, kv_dim: usize) -> u64 {
+        self.pages as u64 * 4 * self.format.page_words(kv_dim) as u64
+    }
+
+    fn largest_kv_dim(&self) -> usize {
+        self.layers.iter().flatten().copied().max().unwrap_or(0)
     }
 }
 
@@ -232,7 +268,7 @@ mod tests {
     };
 
     fn reserve(options: LoadOptions, model_tokens: usize, max_bytes: u64) -> Result<KvReservation> {
-        KvReservation::of_sizes(options, model_tokens, [2, 32], 3, max_bytes)
+        KvReservation::of_sizes(options, model_tokens, &[[2, 32]; 3], max_bytes)
     }
 
     #[test]
@@ -372,7 +408,7 @@ mod tests {
             kv_format: KvFormat::Q8_0,
             ..LoadOptions::default()
         };
-        let error = KvReservation::of_sizes(options, 512, [2, 48], 2, u64::MAX).unwrap_err();
+        let error = KvReservation::of_sizes(options, 512, &[[2, 48]; 2], u64::MAX).unwrap_err();
         assert!(error.to_string().contains("blocks of 32"), "{error}");
     }
 }

@@ -21,7 +21,7 @@ use inpage_cpu::{
 use super::{
     kv_memory::{KvFormat, KvMemory},
     matvec,
-    op::{op, output, twin_output},
+    op::{Maybe, op, output, twin_output},
     step::{self, Step},
     variant::Variant,
 };
@@ -33,6 +33,8 @@ pub(super) struct Arguments<B: Backend> {
     pub(super) q: FloatTensor<B>,
     pub(super) kv: IntTensor<B>,
     pub(super) step: IntTensor<B>,
+    #[extension_type]
+    pub(super) sinks: Maybe<B>,
     pub(super) shape: AttentionShape,
     pub(super) format: KvFormat,
     pub(super) variant: Variant,
@@ -43,16 +45,21 @@ op! {
     fn attention(Arguments) -> FloatTensor<Self>
 }
 
-const WORKGROUP: usize = 64;
+/// Lanes of a workgroup, one at least per vector of a head.
+fn workgroup(shape: AttentionShape) -> usize {
+    (shape.head_dim / 4).next_multiple_of(64)
+}
 
 /// Attends with rotated, scaled queries `[tokens, heads * head_dim]` to all tokens of each query's sequence
 /// up to its own, or up to the end of its segment if that is seen whole. Such a segment is not longer than the window.
-/// Returns the same shape; padding rows are undefined. In a step with more rows than a
+/// `sinks` `[heads]` are scores that join each softmax without a value (Xiao et al. 2023,
+/// <https://arxiv.org/abs/2309.17453>). Returns the same shape; padding rows are undefined. In a step with more rows than a
 /// batch, all tokens are consecutive tokens of one sequence.
 pub fn attention(
     q: Tensor<2>,
     kv: &KvMemory,
     step: &Step,
+    sinks: Option<Tensor<1>>,
     shape: AttentionShape,
     variant: Variant,
 ) -> Tensor<2> {
@@ -60,6 +67,7 @@ pub fn attention(
         q: q.into_dispatch(),
         kv: kv.words().into_dispatch(),
         step: step.words().into_dispatch(),
+        sinks: sinks.into(),
         shape,
         format: kv.format(),
         variant,
@@ -75,7 +83,13 @@ fn group_tokens(tokens: usize, variant: Variant) -> usize {
 }
 
 /// The composed kernel for a step of `tokens`: there is one for batches and one for longer steps.
-pub fn kernel(shape: AttentionShape, tokens: usize, format: KvFormat, variant: Variant) -> Kernel {
+pub fn kernel(
+    shape: AttentionShape,
+    tokens: usize,
+    has_sinks: bool,
+    format: KvFormat,
+    variant: Variant,
+) -> Kernel {
     let kernel = Kernel::new(format!("attention_{}", format.name()))
         .binding("q")
         .binding("kv")
@@ -90,6 +104,7 @@ pub fn kernel(shape: AttentionShape, tokens: usize, format: KvFormat, variant: V
         .module(wgsl!("shared/step"))
         .module(format.load_wgsl())
         .module(wgsl!("shared/soft_cap"));
+    let kernel = with_sinks(kernel, has_sinks);
     if variant.barrier_free {
         let lanes = variant.lanes_per_row as usize;
         variant
@@ -100,8 +115,16 @@ pub fn kernel(shape: AttentionShape, tokens: usize, format: KvFormat, variant: V
             .module(wgsl!("attention_lanes"))
     } else {
         kernel
-            .constant("WORKGROUP", WORKGROUP)
+            .constant("WORKGROUP", workgroup(shape))
             .module(wgsl!("attention"))
+    }
+}
+
+/// Adds the module of the sinks, and their binding if there are some.
+pub(super) fn with_sinks(kernel: Kernel, has_sinks: bool) -> Kernel {
+    match has_sinks {
+        true => kernel.binding("sinks").module(wgsl!("shared/sink/sinks")),
+        false => kernel.module(wgsl!("shared/sink/none")),
     }
 }
 
@@ -117,8 +140,10 @@ pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
     let out = output(&args.q, [tokens, dim]);
     let groups = tokens.div_ceil(group_tokens(tokens, args.variant));
     let grid = [args.shape.heads as u32, groups as u32, 1];
-    kernel(args.shape, tokens, args.format, args.variant)
-        .launch(&[&args.q, &args.kv, &out, &args.step], grid);
+    let mut buffers = vec![&args.q, &args.kv, &out, &args.step];
+    buffers.extend(args.sinks.as_ref());
+    let has_sinks = args.sinks.as_ref().is_some();
+    kernel(args.shape, tokens, has_sinks, args.format, args.variant).launch(&buffers, grid);
     out
 }
 
@@ -138,6 +163,7 @@ pub(super) fn attended(
     let [tokens, dim] = args.q.shape().dims();
     let (q, memory) = (args.q.storage::<f32>(), args.kv.storage::<u32>());
     let words = args.step.storage::<u32>();
+    let sinks = args.sinks.as_ref().map(|sinks| sinks.storage::<f32>());
     let soft_capped = |score: f32| match shape.soft_cap {
         Some(cap) => cap * (score / cap).tanh(),
         None => score,
@@ -160,9 +186,10 @@ pub(super) fn attended(
                 soft_capped(products.sum())
             });
             let scores: Vec<f32> = scores.collect();
-            let peak = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let sink = sinks.map_or(f32::NEG_INFINITY, |sinks| sinks[head]);
+            let peak = scores.iter().copied().fold(sink, f32::max);
             let weights: Vec<f32> = scores.iter().map(|score| (score - peak).exp()).collect();
-            let total: f32 = weights.iter().sum();
+            let total = weights.iter().sum::<f32>() + (sink - peak).exp();
             for (other, weight) in seen(words, token).zip(&weights) {
                 load(other, 1, &mut vector);
                 for (o, v) in out[at..at + shape.head_dim].iter_mut().zip(&vector) {
@@ -198,6 +225,7 @@ pub(super) fn attended_on_cpu(
         &rows,
         args.shape,
         args.format,
+        args.sinks.as_ref().map(|sinks| sinks.storage()),
         &mut out,
     );
     twin_output(out, [tokens, dim])
@@ -213,7 +241,9 @@ mod tests {
     fn kernels_are_valid_wgsl() {
         for (_, shape, _, format) in heads() {
             for variant in variants() {
-                assert_valid([1, 16].map(|tokens| kernel(shape, tokens, format, variant)));
+                let has_sinks = shape.window.is_some();
+                let kernel = |tokens| kernel(shape, tokens, has_sinks, format, variant);
+                assert_valid([1, 16].map(kernel));
             }
         }
     }

@@ -16,7 +16,7 @@ use super::{
     attention::{self, AttentionShape},
     kv_memory::{KvFormat, KvMemory},
     matvec,
-    op::{op, output},
+    op::{Maybe, op, output},
     rope_kv::{self, RopeShape, UnrotatedHeads},
     step::{self, Step},
     variant::Variant,
@@ -30,6 +30,8 @@ pub(super) struct Arguments<B: Backend> {
     pub(super) heads: UnrotatedHeads<B>,
     pub(super) kv: IntTensor<B>,
     pub(super) step: IntTensor<B>,
+    #[extension_type]
+    pub(super) sinks: Maybe<B>,
     pub(super) rope: RopeShape,
     pub(super) shape: AttentionShape,
     pub(super) format: KvFormat,
@@ -55,19 +57,24 @@ const STRIPES: usize = 8;
 /// Maximum number of query heads of a workgroup: their outputs are in the registers of its lanes.
 const MAX_GROUP: usize = 8;
 
-/// Whether the op supports steps of `tokens` rows: at most a batch, and not where barriers are expensive.
-pub fn serves(tokens: usize, variant: Variant) -> bool {
-    tokens <= matvec::MAX_TOKENS && !variant.barrier_free
+/// Longer heads do not fit into the memory of a workgroup.
+const MAX_HEAD_DIM: usize = 256;
+
+/// Whether the op supports steps of `tokens` rows with such heads: at most a batch, and not where barriers are expensive.
+pub fn serves(tokens: usize, head_dim: usize, variant: Variant) -> bool {
+    tokens <= matvec::MAX_TOKENS && head_dim <= MAX_HEAD_DIM && !variant.barrier_free
 }
 
 /// Does what [`rope_kv`](rope_kv::rope_kv) and then [`attention`](attention::attention) do, for steps that
 /// it [`serves`].
+#[expect(clippy::too_many_arguments, reason = "those of both")]
 pub fn attention_split(
     qkv: [Tensor<2>; 3],
     norm: Option<(Tensor<1>, f32)>,
     turns: Tensor<1, Int>,
     kv: &mut KvMemory,
     step: &Step,
+    sinks: Option<Tensor<1>>,
     rope: RopeShape,
     shape: AttentionShape,
 ) -> Tensor<2> {
@@ -80,6 +87,7 @@ pub fn attention_split(
         heads: UnrotatedHeads::new(qkv, norm, turns),
         kv: kv.take().into_dispatch(),
         step: step.words().into_dispatch(),
+        sinks: sinks.into(),
         rope,
         shape,
         format,
@@ -123,6 +131,7 @@ pub fn kernels(
     rope: RopeShape,
     shape: AttentionShape,
     norm_eps: Option<f32>,
+    has_sinks: bool,
     format: KvFormat,
     context_tokens: usize,
 ) -> [Kernel; 2] {
@@ -152,7 +161,7 @@ pub fn kernels(
         .constant("KV_DIM", shape.kv_dim())
         .constant("HEAD_DIM", shape.head_dim)
         .constant("WORKGROUP", WORKGROUP);
-    let merge = layout(merge).module(wgsl!("attention_merge"));
+    let merge = attention::with_sinks(layout(merge), has_sinks).module(wgsl!("attention_merge"));
     [split, merge]
 }
 
@@ -162,6 +171,7 @@ pub(super) fn launch(args: Arguments<Cube>) -> (CubeTensor, CubeTensor) {
         args.rope,
         args.shape,
         args.heads.norm.eps(),
+        args.sinks.as_ref().is_some(),
         args.format,
         args.context_tokens,
     );
@@ -175,7 +185,9 @@ pub(super) fn launch(args: Arguments<Cube>) -> (CubeTensor, CubeTensor) {
     let out = output(&args.heads.q, [tokens, args.shape.q_dim()]);
     let workgroups = (args.shape.q_dim() / 4).div_ceil(WORKGROUP);
     let grid = [workgroups as u32, tokens as u32, 1];
-    merge.launch(&[&partials, &out, &args.step], grid);
+    let mut buffers = vec![&partials, &out, &args.step];
+    buffers.extend(args.sinks.as_ref());
+    merge.launch(&buffers, grid);
     (out, args.kv)
 }
 
@@ -192,6 +204,7 @@ pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
         q,
         kv: kv.clone(),
         step: args.step,
+        sinks: args.sinks,
         shape: args.shape,
         format: args.format,
         variant: Variant::PORTABLE,
@@ -208,7 +221,8 @@ mod tests {
     #[test]
     fn kernels_are_valid_wgsl() {
         for (rope, shape, norm_eps, format) in heads() {
-            assert_valid(kernels(rope, shape, norm_eps, format, 4096));
+            let has_sinks = norm_eps.is_none();
+            assert_valid(kernels(rope, shape, norm_eps, has_sinks, format, 4096));
         }
     }
 }

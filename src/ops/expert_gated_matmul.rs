@@ -14,9 +14,11 @@ use inpage_cpu::lanes::activation::Activation;
 
 use super::{
     arithmetic::Arithmetic,
-    expert_matmul, gated_matmul, group_experts,
+    expert_matmul,
+    gated_matmul::{self, Added},
+    group_experts,
     matrix::{Matrix, MatrixShape, MatrixTensors},
-    op::{op, output, twin_output},
+    op::{Maybe, op, output, twin_output},
     variant::Variant,
 };
 use crate::kernel::Kernel;
@@ -32,6 +34,8 @@ pub(super) struct Arguments<B: Backend> {
     pub(super) rows: usize,
     pub(super) used: usize,
     pub(super) groups: IntTensor<B>,
+    #[extension_type]
+    pub(super) biases: Maybe<B>,
     pub(super) activation: Activation,
     pub(super) variant: Variant,
 }
@@ -41,7 +45,7 @@ op! {
 }
 
 /// `x` is `[tokens, cols]`, `groups` the result of [`group_experts::group_experts`] with `used` experts per
-/// token. `gate` and `up` have `rows` rows per expert. Returns `[tokens * used, rows]`.
+/// token. `gate` and `up` have `rows` rows per expert, `biases` are as in `expert_gated_matvec`. Returns `[tokens * used, rows]`.
 #[expect(
     clippy::too_many_arguments,
     reason = "two matrices and how tokens choose experts"
@@ -53,6 +57,7 @@ pub fn expert_gated_matmul(
     rows: usize,
     used: usize,
     groups: Tensor<2, Int>,
+    biases: Option<Tensor<2>>,
     activation: Activation,
     variant: Variant,
 ) -> Tensor<2> {
@@ -63,6 +68,7 @@ pub fn expert_gated_matmul(
         rows,
         used,
         groups: groups.into_dispatch(),
+        biases: biases.into(),
         activation,
         variant,
     }))
@@ -73,6 +79,7 @@ pub fn kernel(
     gate: MatrixShape,
     up: MatrixShape,
     used: usize,
+    added: Added,
     activation: Activation,
     variant: Variant,
 ) -> Kernel {
@@ -80,7 +87,7 @@ pub fn kernel(
     let kernel =
         group_experts::tile_modules(gate.constants(kernel), 2, used, variant).binding("out");
     let kernel = gated_matmul::matrices(kernel, gate, up, Arithmetic::F32);
-    gated_matmul::rows(kernel, gated_matmul::Added::Nothing, activation)
+    gated_matmul::rows(kernel, added, activation)
 }
 
 pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
@@ -89,9 +96,11 @@ pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
     let out = output(&args.x, [tokens * args.used, args.rows]);
     let mut buffers = vec![&args.groups, &args.x, &out];
     buffers.extend(gate.buffers().chain(up.buffers()));
+    buffers.extend(args.biases.as_ref());
+    let added = Added::of_experts(&args.biases);
     let [gate, up] = [&gate, &up].map(|matrix| matrix.shape.of_expert(args.rows));
     let grid = group_experts::workgroups(&args.groups, 2 * args.rows, args.variant);
-    kernel(gate, up, args.used, args.activation, args.variant).launch(&buffers, grid);
+    kernel(gate, up, args.used, added, args.activation, args.variant).launch(&buffers, grid);
     out
 }
 
@@ -104,6 +113,7 @@ pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
         args.rows,
         args.used,
         &tiles,
+        &args.biases,
         args.activation,
     )
 }
@@ -115,11 +125,26 @@ pub(super) fn products(
     rows: usize,
     used: usize,
     tiles: &[(usize, Vec<usize>)],
+    biases: &Maybe<Flex>,
     activation: Activation,
 ) -> FlexTensor {
     let [tokens, _] = x.shape().dims();
-    let gates = expert_matmul::products(x.storage(), used, gate, rows, tiles);
-    let ups = expert_matmul::products(x.storage(), used, up, rows, tiles);
+    let mut gates = expert_matmul::products(x.storage(), used, gate, rows, tiles);
+    let mut ups = expert_matmul::products(x.storage(), used, up, rows, tiles);
+    if let Some(biases) = biases.as_ref() {
+        let biases = biases.storage::<f32>();
+        for (expert, pairs) in tiles {
+            let (gate, up) = biases[expert * 2 * rows..][..2 * rows].split_at(rows);
+            for pair in pairs {
+                let add = |to: &mut [f32], bias: &[f32]| {
+                    let to = &mut to[pair * rows..][..rows];
+                    to.iter_mut().zip(bias).for_each(|(v, b)| *v += b);
+                };
+                add(&mut gates, gate);
+                add(&mut ups, up);
+            }
+        }
+    }
     let out = gated_matmul::joined(gates, &ups, activation, gate.is_panels());
     twin_output(out, [tokens * used, rows])
 }
@@ -133,8 +158,9 @@ mod tests {
     #[test]
     fn kernels_are_valid_wgsl() {
         let kernels = matrices().into_iter();
-        assert_valid(
-            kernels.map(|(shape, variant)| kernel(shape, shape, 8, Activation::Silu, variant)),
-        );
+        assert_valid(kernels.flat_map(|(shape, variant)| {
+            [Added::Nothing, Added::ToExperts]
+                .map(|added| kernel(shape, shape, 8, added, Activation::ClampedSilu, variant))
+        }));
     }
 }

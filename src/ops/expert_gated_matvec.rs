@@ -14,10 +14,11 @@ use inpage_cpu::lanes::activation::Activation;
 
 use super::{
     arithmetic::Arithmetic,
-    expert_gated_matmul, expert_matvec, gated_matmul,
+    expert_gated_matmul, expert_matvec,
+    gated_matmul::{self, Added},
     matrix::{Matrix, MatrixShape, MatrixTensors},
     matvec,
-    op::{op, output},
+    op::{Maybe, op, output},
     rms_norm::InputNorm,
     variant::Variant,
 };
@@ -35,6 +36,8 @@ pub(super) struct Arguments<B: Backend> {
     pub(super) up: MatrixTensors<B>,
     pub(super) rows: usize,
     pub(super) experts: IntTensor<B>,
+    #[extension_type]
+    pub(super) biases: Maybe<B>,
     pub(super) activation: Activation,
     pub(super) variant: Variant,
 }
@@ -44,7 +47,8 @@ op! {
 }
 
 /// `x` is `[tokens, cols]` with at most [`matvec::MAX_TOKENS`], `norm` `[cols]`, `experts`
-/// `[tokens, used]`. `gate` and `up` have `rows` rows per expert. Returns `[tokens * used, rows]`.
+/// `[tokens, used]`. `gate` and `up` have `rows` rows per expert, `biases` `[experts, 2 * rows]` those of gate, then those
+/// of up; with biases there is no norm, because that would be too many buffers. Returns `[tokens * used, rows]`.
 #[expect(
     clippy::too_many_arguments,
     reason = "two matrices and how tokens choose experts"
@@ -56,9 +60,14 @@ pub fn expert_gated_matvec(
     up: &Matrix,
     rows: usize,
     experts: Tensor<2, Int>,
+    biases: Option<Tensor<2>>,
     activation: Activation,
     variant: Variant,
 ) -> Tensor<2> {
+    assert!(
+        norm.is_none() || biases.is_none(),
+        "a norm and biases of experts"
+    );
     assert!(
         x.dims()[0] <= matvec::MAX_TOKENS,
         "a matvec of too many tokens"
@@ -70,6 +79,7 @@ pub fn expert_gated_matvec(
         up: up.to_dispatch(),
         rows,
         experts: experts.into_dispatch(),
+        biases: biases.into(),
         activation,
         variant,
     }))
@@ -82,6 +92,7 @@ pub fn kernel(
     up: MatrixShape,
     used: usize,
     norm_eps: Option<f32>,
+    added: Added,
     activation: Activation,
     variant: Variant,
 ) -> Kernel {
@@ -93,8 +104,7 @@ pub fn kernel(
     let kernel = gated_matmul::matrices(kernel, gate, up, Arithmetic::F32);
     let kernel = matvec::lanes(kernel, gate, 1, Arithmetic::F32, variant);
     let kernel = matvec::input(kernel, norm_eps);
-    gated_matmul::rows(kernel, gated_matmul::Added::Nothing, activation)
-        .module(wgsl!("expert_gated_matvec"))
+    gated_matmul::rows(kernel, added, activation).module(wgsl!("expert_gated_matvec"))
 }
 
 pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
@@ -104,6 +114,7 @@ pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
     let mut buffers = vec![&args.x, &args.experts, &out];
     buffers.extend(gate.buffers().chain(up.buffers()));
     buffers.extend(args.norm.norm());
+    buffers.extend(args.biases.as_ref());
     let [gate, up] = [&gate, &up].map(|matrix| matrix.shape.of_expert(args.rows));
     let grid = expert_matvec::workgroups(args.rows, tokens * used, args.variant);
     kernel(
@@ -111,6 +122,7 @@ pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
         up,
         used,
         args.norm.eps(),
+        Added::of_experts(&args.biases),
         args.activation,
         args.variant,
     )
@@ -123,7 +135,16 @@ pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
     let tiles = expert_matvec::parse(args.experts.storage());
     let x = args.norm.apply(args.x, args.gate.is_panels());
     let matrices = [&args.gate, &args.up];
-    expert_gated_matmul::products(x, matrices, args.rows, used, &tiles, args.activation)
+    let biases = &args.biases;
+    expert_gated_matmul::products(
+        x,
+        matrices,
+        args.rows,
+        used,
+        &tiles,
+        biases,
+        args.activation,
+    )
 }
 
 #[cfg(test)]
@@ -135,8 +156,20 @@ mod tests {
     #[test]
     fn kernels_are_valid_wgsl() {
         let kernels = matrices().into_iter();
-        assert_valid(kernels.map(|(shape, variant)| {
-            kernel(shape, shape, 8, Some(1e-5), Activation::Silu, variant)
+        assert_valid(kernels.flat_map(|(shape, variant)| {
+            let silu = Activation::Silu;
+            [
+                kernel(shape, shape, 8, Some(1e-5), Added::Nothing, silu, variant),
+                kernel(
+                    shape,
+                    shape,
+                    8,
+                    None,
+                    Added::ToExperts,
+                    Activation::ClampedSilu,
+                    variant,
+                ),
+            ]
         }));
     }
 }

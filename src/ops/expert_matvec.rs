@@ -1,5 +1,5 @@
 //! The second half of a mixture of experts for a few tokens: the weighted sum of the products of each
-//! token's experts in one pass, `out = residual + sum(share * (weights * x))`.
+//! token's experts in one pass, `out = residual + sum(share * (weights * x + bias))`.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
@@ -16,7 +16,7 @@ use super::{
     expert_matmul,
     matrix::{Matrix, MatrixShape, MatrixTensors},
     matvec,
-    op::{op, output, twin_output},
+    op::{Maybe, op, output, twin_output},
     route_experts::Routes,
     store::Store,
     sum_experts,
@@ -32,7 +32,11 @@ pub(super) struct Arguments<B: Backend> {
     pub(super) weights: MatrixTensors<B>,
     pub(super) experts: IntTensor<B>,
     pub(super) shares: FloatTensor<B>,
-    pub(super) residual: FloatTensor<B>,
+    #[extension_type]
+    pub(super) biases: Maybe<B>,
+    #[extension_type]
+    pub(super) residual: Maybe<B>,
+    pub(super) rows: usize,
     pub(super) variant: Variant,
 }
 
@@ -41,16 +45,18 @@ op! {
 }
 
 /// `x` is `[tokens * used, cols]` with at most [`matvec::MAX_TOKENS`], `residual` `[tokens, rows]`;
-/// `weights` has `rows` rows per expert. Returns `[tokens, rows]`.
+/// `weights` has `rows` rows per expert, `biases` `[experts, rows]`. Returns `[tokens, rows]`.
 pub fn expert_matvec(
     x: Tensor<2>,
     weights: &Matrix,
+    biases: Option<Tensor<2>>,
     routes: Routes,
-    residual: Tensor<2>,
+    residual: Option<Tensor<2>>,
+    rows: usize,
     variant: Variant,
 ) -> Tensor<2> {
     assert!(
-        residual.dims()[0] <= matvec::MAX_TOKENS,
+        routes.experts.dims()[0] <= matvec::MAX_TOKENS,
         "a matvec of too many tokens"
     );
     Tensor::from_dispatch(Dispatch::expert_matvec(Arguments {
@@ -58,13 +64,21 @@ pub fn expert_matvec(
         weights: weights.to_dispatch(),
         experts: routes.experts.into_dispatch(),
         shares: routes.shares.into_dispatch(),
-        residual: residual.into_dispatch(),
+        biases: biases.into(),
+        residual: residual.into(),
+        rows,
         variant,
     }))
 }
 
 /// The composed kernel for any number of tokens. `weights` has the size of one expert's matrix.
-pub fn kernel(weights: MatrixShape, used: usize, variant: Variant) -> Kernel {
+pub fn kernel(
+    weights: MatrixShape,
+    used: usize,
+    has_biases: bool,
+    residual: bool,
+    variant: Variant,
+) -> Kernel {
     let kernel = Kernel::new(format!("expert_matvec_{}", weights.ty.lowercase_name()))
         .binding("x")
         .binding("experts")
@@ -76,10 +90,10 @@ pub fn kernel(weights: MatrixShape, used: usize, variant: Variant) -> Kernel {
         matvec::lanes(kernel, weights, 1, Arithmetic::F32, variant).module(weights.ty.wgsl());
     let kernel = matvec::input(kernel, None);
     let store = Store {
-        residual: true,
+        residual,
         ..Store::default()
     };
-    store.rows(kernel).module(wgsl!("expert_matvec"))
+    sum_experts::biases(store.rows(kernel), has_biases).module(wgsl!("expert_matvec"))
 }
 
 /// Workgroups of a matvec over `rows` rows of an expert, for each of `count` pairs or tokens.
@@ -90,24 +104,29 @@ pub(super) fn workgroups(rows: usize, count: usize, variant: Variant) -> [u32; 3
 }
 
 pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
-    let [tokens, rows] = args.residual.shape().dims();
-    let [_, used] = args.experts.shape().dims();
+    let rows = args.rows;
+    let [tokens, used] = args.experts.shape().dims();
     let shape = args.weights.shape.of_expert(rows);
     let out = output(&args.x, [tokens, rows]);
     let mut buffers = vec![&args.x, &args.experts, &args.shares, &out];
     buffers.extend(args.weights.buffers());
-    buffers.push(&args.residual);
-    kernel(shape, used, args.variant).launch(&buffers, workgroups(rows, tokens, args.variant));
+    let (residual, biases) = (args.residual.as_ref(), args.biases.as_ref());
+    buffers.extend(residual.into_iter().chain(biases));
+    let (has_biases, residual) = (biases.is_some(), residual.is_some());
+    let kernel = kernel(shape, used, has_biases, residual, args.variant);
+    kernel.launch(&buffers, workgroups(rows, tokens, args.variant));
     out
 }
 
 pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
-    let [_, rows] = args.residual.shape().dims();
+    let rows = args.rows;
     let [pairs, _] = args.x.shape().dims();
     let tiles = parse(args.experts.storage());
     let products = expert_matmul::products(args.x.storage(), 1, &args.weights, rows, &tiles);
     sum_experts::twin(sum_experts::Arguments {
         products: twin_output(products, [pairs, rows]),
+        experts: args.experts,
+        biases: args.biases,
         shares: args.shares,
         residual: args.residual,
     })
@@ -130,6 +149,8 @@ mod tests {
     #[test]
     fn kernels_are_valid_wgsl() {
         let kernels = matrices().into_iter();
-        assert_valid(kernels.map(|(shape, variant)| kernel(shape, 8, variant)));
+        assert_valid(kernels.flat_map(|(shape, variant)| {
+            [false, true].map(|has_biases| kernel(shape, 8, has_biases, !has_biases, variant))
+        }));
     }
 }

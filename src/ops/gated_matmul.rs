@@ -46,9 +46,19 @@ pub enum Added {
     ToAll,
     /// A row per token: the adapters' output.
     ToEach,
+    /// A row per expert: their biases.
+    ToExperts,
 }
 
 impl Added {
+    /// Of the biases of experts, if they have some.
+    pub(super) fn of_experts<B: Backend>(biases: &Maybe<B>) -> Added {
+        match biases.as_ref() {
+            Some(_) => Added::ToExperts,
+            None => Added::Nothing,
+        }
+    }
+
     /// How a tensor of `rows` rows, if there is one, is added in a step of `tokens`.
     pub(super) fn of(rows: Option<usize>, tokens: usize) -> Added {
         match rows {
@@ -120,6 +130,9 @@ pub(super) fn rows(kernel: Kernel, added: Added, activation: Activation) -> Kern
         Added::Nothing => kernel.module(wgsl!("shared/gated/plain")),
         Added::ToAll => kernel.binding("delta").module(wgsl!("shared/gated/biased")),
         Added::ToEach => kernel.binding("delta").module(wgsl!("shared/gated/delta")),
+        Added::ToExperts => kernel
+            .binding("delta")
+            .module(wgsl!("shared/gated/expert_biased")),
     };
     Store::default()
         .modules(kernel)
@@ -187,7 +200,7 @@ pub(super) fn joined(
         return out;
     }
     for (gate, up) in gates.iter_mut().zip(ups) {
-        *gate = activation.apply(*gate) * up;
+        *gate = activation.apply(*gate) * activation.other_half(*up);
     }
     gates
 }

@@ -41,6 +41,7 @@ pub mod expert_gated_matmul;
 pub mod expert_gated_matvec;
 pub mod expert_matmul;
 pub mod expert_matvec;
+pub mod gate_columns;
 pub mod gated_matmul;
 pub mod gated_matvec;
 pub mod gated_norm;
@@ -61,6 +62,7 @@ pub mod score;
 pub mod sigmoid_gate;
 pub mod sum_experts;
 pub mod whole_attention;
+pub mod word_rows;
 
 #[cfg(test)]
 mod test_cases;

@@ -60,6 +60,6 @@ pub fn norm(
             assert!(residual.is_none(), "a layer norm adds no residual");
             layer_norm(x, weight, bias, eps, variant)
         }
-        _ => rms_norm(x, weight, eps, residual, variant),
+        _ => rms_norm(x, weight, eps, residual, None, variant),
     }
 }

@@ -1,5 +1,5 @@
-//! Root-mean-square normalization: `out = x / sqrt(mean(x^2) + eps) * norm + residual`, where the residual
-//! is optional (Zhang and Sennrich 2019, <https://arxiv.org/abs/1910.07467>).
+//! Root-mean-square normalization: `out = (x / sqrt(mean(x^2) + eps) * norm + residual) * scale`, where the
+//! residual and its scale are optional (Zhang and Sennrich 2019, <https://arxiv.org/abs/1910.07467>).
 
 use burn::backend::flex::FlexTensor;
 use burn::{
@@ -20,6 +20,8 @@ pub(super) struct Arguments<B: Backend> {
     pub(super) eps: f32,
     #[extension_type]
     pub(super) residual: Maybe<B>,
+    #[extension_type]
+    pub(super) scale: Maybe<B>,
     pub(super) variant: Variant,
 }
 
@@ -31,19 +33,22 @@ op! {
 const WORKGROUP: usize = 64;
 
 /// Normalizes each row of `x` `[tokens, cols]`, scales it by `norm` `[cols]` and adds `residual`
-/// `[tokens, cols]`.
+/// `[tokens, cols]`. With a residual, the sum may be multiplied by `scale` `[1]`.
 pub fn rms_norm(
     x: Tensor<2>,
     norm: Tensor<1>,
     eps: f32,
     residual: Option<Tensor<2>>,
+    scale: Option<Tensor<1>>,
     variant: Variant,
 ) -> Tensor<2> {
+    assert!(scale.is_none() || residual.is_some(), "a scale of no sum");
     Tensor::from_dispatch(Dispatch::rms_norm(Arguments {
         x: x.into_dispatch(),
         norm: norm.into_dispatch(),
         eps,
         residual: residual.into(),
+        scale: scale.into(),
         variant,
     }))
 }
@@ -95,18 +100,23 @@ impl InputNorm<Flex> {
             norm,
             eps,
             residual: Maybe::None,
+            scale: Maybe::None,
             variant: Variant::PORTABLE,
         })
     }
 }
 
 /// The composed kernel.
-pub fn kernel(cols: usize, eps: f32, residual: bool) -> Kernel {
+pub fn kernel(cols: usize, eps: f32, residual: bool, scaled: bool) -> Kernel {
     let kernel = Kernel::new("rms_norm")
         .binding("x")
         .binding("norm")
         .binding("out");
     let kernel = match residual {
+        true if scaled => kernel
+            .binding("residual")
+            .binding("scale")
+            .module(wgsl!("shared/norm_store/scaled_residual")),
         true => kernel
             .binding("residual")
             .module(wgsl!("shared/norm_store/residual")),
@@ -120,18 +130,23 @@ pub fn kernel(cols: usize, eps: f32, residual: bool) -> Kernel {
 }
 
 pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
-    let Arguments { residual, .. } = args;
     let [tokens, cols] = args.x.shape().dims();
     let out = output(&args.x, [tokens, cols]);
-    let residual = residual.as_ref();
+    let (residual, scale) = (args.residual.as_ref(), args.scale.as_ref());
     let mut buffers = vec![&args.x, &args.norm, &out];
-    buffers.extend(residual);
-    kernel(cols, args.eps, residual.is_some()).launch(&buffers, [tokens as u32, 1, 1]);
+    buffers.extend(residual.into_iter().chain(scale));
+    let kernel = kernel(cols, args.eps, residual.is_some(), scale.is_some());
+    kernel.launch(&buffers, [tokens as u32, 1, 1]);
     out
 }
 
 pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
-    let Arguments { norm, residual, .. } = args;
+    let Arguments {
+        norm,
+        residual,
+        scale,
+        ..
+    } = args;
     let [tokens, cols] = args.x.shape().dims();
     let norm = norm.storage::<f32>();
     let mut out = Vec::with_capacity(tokens * cols);
@@ -144,7 +159,15 @@ pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
         let residual = residual.storage::<f32>();
         out.iter_mut().zip(residual).for_each(|(out, r)| *out += r);
     }
+    multiply(&mut out, &scale);
     twin_output(out, [tokens, cols])
+}
+
+fn multiply(out: &mut [f32], scale: &Maybe<Flex>) {
+    if let Some(scale) = scale.as_ref() {
+        let scale = scale.storage::<f32>()[0];
+        out.iter_mut().for_each(|out| *out *= scale);
+    }
 }
 
 fn cpu(args: Arguments<Flex>) -> FlexTensor {
@@ -159,6 +182,7 @@ fn cpu(args: Arguments<Flex>) -> FlexTensor {
         residual,
         &mut out,
     );
+    multiply(&mut out, &args.scale);
     twin_output(out, [tokens, cols])
 }
 
@@ -169,6 +193,7 @@ mod tests {
 
     #[test]
     fn kernels_are_valid_wgsl() {
-        assert_valid([false, true].map(|residual| kernel(64, 1e-5, residual)));
+        let cases = [(false, false), (true, false), (true, true)];
+        assert_valid(cases.map(|(residual, scaled)| kernel(64, 1e-5, residual, scaled)));
     }
 }

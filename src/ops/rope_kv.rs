@@ -112,7 +112,8 @@ impl UnrotatedHeads<Cube> {
 
 /// Rotates q and k `[tokens, stride]` by position, writes k and v to `kv` in place, and returns the rotated
 /// and scaled queries `[tokens, heads * head_dim]`. `turns` is the result of [`turns`], or of [`turns_by_parts`] if the
-/// shape is by parts; it is not read if nothing is rotated. `norm` is the norm of heads: its weights `[2 * head_dim]`, for
+/// shape is by parts; it is not read if nothing is rotated. If the shape is of only queries, k and v are not read and
+/// nothing is written. `norm` is the norm of heads: its weights `[2 * head_dim]`, for
 /// queries and then for keys, and its epsilon. Padding rows write nothing.
 pub fn rope_kv(
     qkv: [Tensor<2>; 3],
@@ -166,6 +167,8 @@ pub(super) fn rotation(kernel: Kernel, shape: RopeShape, norm_eps: Option<f32>) 
         .constant_bool("NEOX", shape.neox)
         .constant_bool("BY_PARTS", shape.by_parts)
         .constant_bool("NORM_LAST", shape.norm_last)
+        .constant_bool("NORM_VALUES", shape.norms_values)
+        .constant_bool("ONLY_QUERIES", shape.only_queries)
         .constant("ROPE_DIMS", shape.rope_dims)
         .constant_f32("MAGNITUDE", shape.magnitude)
         .constant_f32("Q_SCALE", shape.q_scale)
@@ -188,8 +191,11 @@ pub(super) fn rotation(kernel: Kernel, shape: RopeShape, norm_eps: Option<f32>) 
 pub(super) fn launch(args: Arguments<Cube>) -> (CubeTensor, CubeTensor) {
     let [tokens, _] = args.heads.q.shape().dims();
     let out = output(&args.heads.q, [tokens, args.shape.q_dim()]);
-    let lanes =
-        args.shape.q_dim() / 4 + 2 * args.shape.kv_dim() / (4 * args.format.store_vectors());
+    let stores = match args.shape.only_queries {
+        true => 0,
+        false => 2 * args.shape.kv_dim() / (4 * args.format.store_vectors()),
+    };
+    let lanes = args.shape.q_dim() / 4 + stores;
     let mut buffers = vec![&out, &args.kv, &args.step];
     buffers.extend(args.heads.buffers());
     let grid = grid((tokens * lanes).div_ceil(WORKGROUP));
@@ -225,12 +231,23 @@ pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
         let q = part(&heads.q, token, 0, q_dim);
         let to = &mut out[token * q_dim..][..q_dim];
         heads.rotate(&q, 0, to, rotary, shape.q_scale, shape);
+        if shape.only_queries {
+            continue;
+        }
         let at = step::kv_row(words, table, position, 0, kv_dim);
         let k = part(&heads.k, token, 1, kv_dim);
         heads.rotate(&k, 1, &mut keys, rotary, 1.0, shape);
         format.store_at(memory, at, &keys);
         let at = step::kv_row(words, table, position, 1, kv_dim);
-        format.store_at(memory, at, &part(&heads.v, token, 2, kv_dim));
+        let mut v = part(&heads.v, token, 2, kv_dim);
+        if let (true, Some(eps)) = (shape.norms_values, heads.norm.eps()) {
+            for head in v.chunks_exact_mut(shape.head_dim) {
+                let mean = head.iter().map(|v| v * v).sum::<f32>() / head.len() as f32;
+                head.iter_mut()
+                    .for_each(|v| *v *= (mean + eps).sqrt().recip());
+            }
+        }
+        format.store_at(memory, at, &v);
     }
     (twin_output(out, [tokens, q_dim]), kv)
 }

@@ -21,6 +21,8 @@ pub(super) struct Arguments<B: Backend> {
     pub(super) logits: FloatTensor<B>,
     #[extension_type]
     pub(super) bias: Maybe<B>,
+    #[extension_type]
+    pub(super) scales: Maybe<B>,
     pub(super) shape: RouteShape,
 }
 
@@ -65,7 +67,13 @@ const SIGMOID_EPS: f32 = 1e-6;
 
 /// Selects the experts with the largest of `logits` `[tokens, experts]`: the lower number on ties, NaN last.
 /// NaN gives NaN shares, but always a valid expert. A `bias` `[experts]` is added to sigmoids, for the selection only.
-pub fn route_experts(logits: Tensor<2>, bias: Option<Tensor<1>>, shape: RouteShape) -> Routes {
+/// `scales` `[experts]` are factors of the experts' shares.
+pub fn route_experts(
+    logits: Tensor<2>,
+    bias: Option<Tensor<1>>,
+    scales: Option<Tensor<1>>,
+    shape: RouteShape,
+) -> Routes {
     assert!(shape.experts <= MAX_EXPERTS, "too many experts");
     assert!(
         (1..=shape.experts.min(MAX_USED)).contains(&shape.used),
@@ -76,6 +84,7 @@ pub fn route_experts(logits: Tensor<2>, bias: Option<Tensor<1>>, shape: RouteSha
     let (experts, shares) = Dispatch::route_experts(Arguments {
         logits: logits.into_dispatch(),
         bias: bias.into(),
+        scales: scales.into(),
         shape,
     });
     Routes {
@@ -85,7 +94,7 @@ pub fn route_experts(logits: Tensor<2>, bias: Option<Tensor<1>>, shape: RouteSha
 }
 
 /// The composed kernel.
-pub fn kernel(shape: RouteShape, has_bias: bool) -> Kernel {
+pub fn kernel(shape: RouteShape, has_bias: bool, has_scales: bool) -> Kernel {
     let kernel = Kernel::new("route_experts")
         .binding("logits")
         .binding("experts")
@@ -96,6 +105,12 @@ pub fn kernel(shape: RouteShape, has_bias: bool) -> Kernel {
         (true, true) => kernel
             .binding("bias")
             .module(wgsl!("shared/routing/biased_sigmoid")),
+    };
+    let kernel = match has_scales {
+        true => kernel
+            .binding("scales")
+            .module(wgsl!("shared/expert_scale/scales")),
+        false => kernel.module(wgsl!("shared/expert_scale/none")),
     };
     kernel
         .constant("EXPERTS", shape.experts)
@@ -112,10 +127,11 @@ pub(super) fn launch(args: Arguments<Cube>) -> (CubeTensor, CubeTensor) {
     let [tokens, _] = args.logits.shape().dims();
     let experts = output_words(&args.logits, [tokens, args.shape.used]);
     let shares = output(&args.logits, [tokens, args.shape.used]);
-    let bias = args.bias.as_ref();
+    let (bias, scales) = (args.bias.as_ref(), args.scales.as_ref());
     let mut buffers = vec![&args.logits, &experts, &shares];
-    buffers.extend(bias);
-    kernel(args.shape, bias.is_some()).launch(&buffers, [tokens as u32, 1, 1]);
+    buffers.extend(bias.into_iter().chain(scales));
+    let kernel = kernel(args.shape, bias.is_some(), scales.is_some());
+    kernel.launch(&buffers, [tokens as u32, 1, 1]);
     (experts, shares)
 }
 
@@ -124,6 +140,8 @@ pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
     let [tokens, _] = args.logits.shape().dims();
     let (mut experts, mut shares) = (Vec::new(), Vec::new());
     let bias = bias.as_ref().map(|bias| bias.storage::<f32>());
+    let scales = args.scales.as_ref().map(|scales| scales.storage::<f32>());
+    let scale = |expert: usize| scales.map_or(1.0, |scales| scales[expert]);
     for row in args.logits.storage::<f32>().chunks_exact(shape.experts) {
         let sigmoid = |expert: usize| 1.0 / (1.0 + (-row[expert]).exp());
         // NaN sorts below everything else.
@@ -151,7 +169,8 @@ pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
             (false, false) => (0..shape.experts).map(weight).sum(),
         };
         experts.extend(chosen.iter().map(|&expert| expert as u32));
-        shares.extend(chosen.iter().map(|it| weight(*it) / sum * shape.scale));
+        let share = |it: &usize| weight(*it) / sum * shape.scale * scale(*it);
+        shares.extend(chosen.iter().map(share));
     }
     (
         twin_output_words(experts, [tokens, args.shape.used]),
@@ -175,7 +194,7 @@ mod tests {
                     is_sigmoid,
                     scale: 1.0,
                 };
-                kernel(shape, has_bias)
+                kernel(shape, has_bias, renormalize)
             }));
         }
     }

@@ -1,15 +1,19 @@
 //! The weighted sum of the outputs of each token's experts, for many tokens:
-//! `out = residual + sum(share * products)`.
+//! `out = residual + sum(share * (products + bias))`.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::FloatTensor},
+    backend::{
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
+        tensor::{FloatTensor, IntTensor},
+    },
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    op::{op, output, twin_output},
+    op::{Maybe, op, output, twin_output},
+    route_experts::Routes,
     store::Store,
 };
 use crate::kernel::{Kernel, wgsl};
@@ -18,8 +22,12 @@ use crate::kernel::{Kernel, wgsl};
 #[derive(ExtensionType)]
 pub(super) struct Arguments<B: Backend> {
     pub(super) products: FloatTensor<B>,
+    pub(super) experts: IntTensor<B>,
     pub(super) shares: FloatTensor<B>,
-    pub(super) residual: FloatTensor<B>,
+    #[extension_type]
+    pub(super) biases: Maybe<B>,
+    #[extension_type]
+    pub(super) residual: Maybe<B>,
 }
 
 op! {
@@ -28,18 +36,25 @@ op! {
 
 const WORKGROUP: usize = 64;
 
-/// `products` is `[tokens * used, rows]`, `shares` `[tokens, used]`, `residual` `[tokens, rows]`. Returns
+/// `products` is `[tokens * used, rows]`, `biases` `[experts, rows]`, `residual` `[tokens, rows]`. Returns
 /// `[tokens, rows]`.
-pub fn sum_experts(products: Tensor<2>, shares: Tensor<2>, residual: Tensor<2>) -> Tensor<2> {
+pub fn sum_experts(
+    products: Tensor<2>,
+    routes: Routes,
+    biases: Option<Tensor<2>>,
+    residual: Option<Tensor<2>>,
+) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::sum_experts(Arguments {
         products: products.into_dispatch(),
-        shares: shares.into_dispatch(),
-        residual: residual.into_dispatch(),
+        experts: routes.experts.into_dispatch(),
+        shares: routes.shares.into_dispatch(),
+        biases: biases.into(),
+        residual: residual.into(),
     }))
 }
 
 /// The composed kernel.
-pub fn kernel(rows: usize, used: usize) -> Kernel {
+pub fn kernel(rows: usize, used: usize, has_biases: bool, residual: bool) -> Kernel {
     let kernel = Kernel::new("sum_experts")
         .binding("products")
         .binding("shares")
@@ -48,20 +63,42 @@ pub fn kernel(rows: usize, used: usize) -> Kernel {
         .constant("USED", used)
         .constant("WORKGROUP", WORKGROUP);
     let store = Store {
-        residual: true,
+        residual,
         ..Store::default()
     };
-    store.modules(kernel).module(wgsl!("sum_experts"))
+    let kernel = store.modules(kernel);
+    // A binding that no code reads would not be in the layout.
+    let kernel = match has_biases {
+        true => kernel
+            .binding("experts")
+            .module(wgsl!("shared/expert_bias/chosen")),
+        false => kernel,
+    };
+    biases(kernel, has_biases).module(wgsl!("sum_experts"))
+}
+
+/// Adds the module of the experts' biases, and their binding if there are some.
+pub(super) fn biases(kernel: Kernel, has_biases: bool) -> Kernel {
+    match has_biases {
+        true => kernel
+            .binding("biases")
+            .module(wgsl!("shared/expert_bias/biases")),
+        false => kernel.module(wgsl!("shared/expert_bias/none")),
+    }
 }
 
 pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
-    let [tokens, rows] = args.residual.shape().dims();
-    let [_, used] = args.shares.shape().dims();
+    let [_, rows] = args.products.shape().dims();
+    let [tokens, used] = args.shares.shape().dims();
     let out = output(&args.products, [tokens, rows]);
-    kernel(rows, used).launch(
-        &[&args.products, &args.shares, &out, &args.residual],
-        [rows.div_ceil(WORKGROUP) as u32, tokens as u32, 1],
-    );
+    let (biases, residual) = (args.biases.as_ref(), args.residual.as_ref());
+    let mut buffers = vec![&args.products, &args.shares, &out];
+    buffers.extend(residual);
+    if let Some(biases) = biases {
+        buffers.extend([&args.experts, biases]);
+    }
+    let grid = [rows.div_ceil(WORKGROUP) as u32, tokens as u32, 1];
+    kernel(rows, used, biases.is_some(), residual.is_some()).launch(&buffers, grid);
     out
 }
 
@@ -70,21 +107,36 @@ pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
         products,
         shares,
         residual,
+        ..
     } = args;
-    let [tokens, rows] = residual.shape().dims();
-    let [_, used] = shares.shape().dims();
+    let [_, rows] = products.shape().dims();
+    let [tokens, used] = shares.shape().dims();
     let mut out = vec![0.0; tokens * rows];
     let of_tokens = products.storage::<f32>().chunks_exact(used * rows);
-    let shares = shares.storage::<f32>().chunks_exact(used);
-    let residuals = residual.storage::<f32>().chunks_exact(rows);
-    let inputs = of_tokens.zip(shares).zip(residuals);
-    for (out, ((products, shares), residual)) in out.chunks_exact_mut(rows).zip(inputs) {
+    let of_shares = shares.storage::<f32>().chunks_exact(used);
+    for (out, (products, shares)) in out.chunks_exact_mut(rows).zip(of_tokens.zip(of_shares)) {
         for (product, share) in products.chunks_exact(rows).zip(shares) {
             out.iter_mut()
                 .zip(product)
                 .for_each(|(o, p)| *o += share * p);
         }
+    }
+    if let Some(residual) = residual.as_ref() {
+        let residual = residual.storage::<f32>();
         out.iter_mut().zip(residual).for_each(|(o, r)| *o += r);
+    }
+    if let Some(biases) = args.biases.as_ref() {
+        let biases = biases.storage::<f32>();
+        let pairs = args
+            .experts
+            .storage::<u32>()
+            .iter()
+            .zip(shares.storage::<f32>());
+        for (pair, (expert, share)) in pairs.enumerate() {
+            let out = &mut out[pair / used * rows..][..rows];
+            let bias = &biases[*expert as usize * rows..];
+            out.iter_mut().zip(bias).for_each(|(o, b)| *o += share * b);
+        }
     }
     twin_output(out, [tokens, rows])
 }
@@ -96,6 +148,6 @@ mod tests {
 
     #[test]
     fn kernels_are_valid_wgsl() {
-        assert_valid([kernel(172, 8)]);
+        assert_valid([false, true].map(|has_biases| kernel(172, 8, has_biases, !has_biases)));
     }
 }

@@ -115,6 +115,8 @@ pub(super) fn heads() -> Vec<(RopeShape, AttentionShape, Option<f32>, KvFormat)>
             neox,
             by_parts: false,
             norm_last: head_dim == 80,
+            norms_values: false,
+            only_queries: false,
             rope_dims,
             magnitude: 1.0,
             q_scale: 0.1,

@@ -17,7 +17,7 @@ use burn_wgpu::CubeTensor;
 use super::{
     attention::{Arguments, AttentionShape, attended, attended_on_cpu, sight},
     kv_memory::{KvFormat, KvMemory},
-    op::{op, output},
+    op::{Maybe, op, output},
     step::{self, Step},
     variant::Variant,
 };
@@ -47,6 +47,7 @@ pub fn whole_attention(
         q: q.into_dispatch(),
         kv: kv.words().into_dispatch(),
         step: step.words().into_dispatch(),
+        sinks: Maybe::None,
         shape,
         format: kv.format(),
         variant,

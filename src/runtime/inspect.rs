@@ -70,7 +70,7 @@ pub struct ContainerReport {
     /// Format of the files with tensors.
     #[cfg_attr(test, ts(type = r#""gguf" | "safetensors""#))]
     pub kind: &'static str,
-    /// How many of them were opened.
+    /// The number of files that were opened.
     pub files: usize,
 }
 

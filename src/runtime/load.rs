@@ -46,7 +46,7 @@ pub struct Loaded {
     pub model: Transformer,
     /// Its tokenizer.
     pub tokenizer: Rc<Tokenizer>,
-    /// How it takes images.
+    /// The reader of images; `None`: the model takes text only.
     pub images: Option<ImageReader>,
     /// The sampling parameters that its files recommend.
     pub sampling_defaults: SamplingDefaults,

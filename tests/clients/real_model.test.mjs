@@ -22,7 +22,7 @@ const LIMIT_MS = isFull ? 1_800_000 : 240_000;
 const CONTEXT_TOKENS = 2048;
 /** The standard tests of which a short run consists, in the notation of pytest. */
 const SHORT_RUN =
-  "tool_choice or tool_calling or tool_message_histories or structured_output_optional or usage_metadata_streaming or stop_sequence";
+  "tool_choice or test_tool_calling or structured_output_optional or usage_metadata_streaming";
 
 // Before any suite: the tests of the file end when all suites that are known by then have ended.
 const structured = await provideVenv("clients-venv-structured", INSTRUCTOR, PYDANTIC_AI);

@@ -30,6 +30,10 @@ struct Layer {
     has_norm: bool,
     /// The weights of the norm come after the rotation.
     norm_last: bool,
+    has_sinks: bool,
+    norms_values: bool,
+    /// Keys and values are written by another layer before.
+    only_queries: bool,
 }
 
 const PLAIN: Layer = Layer {
@@ -42,10 +46,13 @@ const PLAIN: Layer = Layer {
     soft_cap: None,
     has_norm: false,
     norm_last: false,
+    has_sinks: false,
+    norms_values: false,
+    only_queries: false,
 };
 
 /// Workgroups of one, two, three, four (of eight) and seven query heads, and pairs that do not fill a vector.
-const LAYERS: [Layer; 7] = [
+const LAYERS: [Layer; 9] = [
     PLAIN,
     Layer {
         heads: 14,
@@ -53,6 +60,7 @@ const LAYERS: [Layer; 7] = [
         head_dim: 64,
         neox: true,
         rope_dims: 64,
+        has_sinks: true,
         ..PLAIN
     },
     Layer {
@@ -83,7 +91,9 @@ const LAYERS: [Layer; 7] = [
         window: Some(3),
         soft_cap: Some(30.0),
         has_norm: true,
-        norm_last: false,
+        has_sinks: true,
+        norms_values: true,
+        ..PLAIN
     },
     Layer {
         heads: 4,
@@ -100,6 +110,28 @@ const LAYERS: [Layer; 7] = [
         rope_dims: 12,
         has_norm: true,
         norm_last: true,
+        ..PLAIN
+    },
+    Layer {
+        heads: 4,
+        kv_heads: 2,
+        head_dim: 512,
+        neox: true,
+        rope_dims: 512,
+        has_norm: true,
+        norms_values: true,
+        ..PLAIN
+    },
+    Layer {
+        heads: 6,
+        kv_heads: 2,
+        head_dim: 32,
+        neox: true,
+        rope_dims: 32,
+        window: Some(33),
+        has_norm: true,
+        norms_values: true,
+        only_queries: true,
         ..PLAIN
     },
 ];
@@ -131,7 +163,7 @@ impl Layer {
         }
     }
 
-    fn rope(self) -> RopeShape {
+    fn rope(self, only_queries: bool) -> RopeShape {
         RopeShape {
             heads: self.heads,
             kv_heads: self.kv_heads,
@@ -139,12 +171,19 @@ impl Layer {
             neox: self.neox,
             by_parts: false,
             norm_last: self.norm_last,
+            norms_values: self.norms_values,
+            only_queries,
             rope_dims: self.rope_dims,
             magnitude: 1.0,
             q_scale: self.q_scale(),
             at: [0, self.q_dim(), self.q_dim() + self.kv_dim()],
             stride: [self.stride(); 3],
         }
+    }
+
+    /// A score of each query head, some of which outweigh all others.
+    fn sinks(self) -> Vec<f32> {
+        (0..self.heads).map(|head| head as f32 - 2.5).collect()
     }
 
     /// Radians per position. A layer without rope has some that are not read.
@@ -220,11 +259,22 @@ impl Layer {
                 cap.map_or(score, |cap| cap * (score / cap).tanh()).exp()
             });
             let weights: Vec<f64> = weights.collect();
-            let total: f64 = weights.iter().sum();
+            let sink = match self.has_sinks {
+                true => f64::from(self.sinks()[h]).exp(),
+                false => 0.0,
+            };
+            let total = weights.iter().sum::<f64>() + sink;
+            let values = seen.iter().map(|&past| {
+                let value = head(past, self.heads + self.kv_heads + kv_head);
+                let square: f64 = value.iter().map(|v| f64::from(*v).powi(2)).sum();
+                let rms = (square / self.head_dim as f64 + f64::from(NORM_EPS)).sqrt();
+                (value, if self.norms_values { rms } else { 1.0 })
+            });
+            let values: Vec<_> = values.collect();
             let element = |i: usize| {
-                let value = |past: usize| head(past, self.heads + self.kv_heads + kv_head)[i];
-                let terms = seen.iter().zip(&weights);
-                let sum: f64 = terms.map(|(&past, w)| w * f64::from(value(past))).sum();
+                let value = |(value, rms): &(&[f32], f64)| f64::from(value[i]) / rms;
+                let terms = values.iter().zip(&weights);
+                let sum: f64 = terms.map(|(v, w)| w * value(v)).sum();
                 (sum / total) as f32
             };
             (0..self.head_dim).map(element).collect::<Vec<f32>>()
@@ -300,7 +350,7 @@ impl Sequences {
                 turns.clone(),
                 &mut kv,
                 &step,
-                layer.rope(),
+                layer.rope(false),
                 variant,
             );
         }
@@ -324,12 +374,19 @@ impl Sequences {
             input.resize(rows * layer.stride(), 0.5);
             let qkv = tensor(&input, [*rows, layer.stride()], device);
             let (qkv, norm) = ([qkv.clone(), qkv.clone(), qkv], norm.clone());
-            let (turns, rope, shape) = (turns.clone(), layer.rope(), layer.shape());
-            let attended = if attention_split::serves(*rows, variant) {
-                attention_split(qkv, norm, turns, &mut kv, &step, rope, shape)
+            let only_queries = layer.only_queries;
+            if only_queries {
+                let (qkv, norm, turns) = (qkv.clone(), norm.clone(), turns.clone());
+                rope_kv(qkv, norm, turns, &mut kv, &step, layer.rope(false), variant);
+            }
+            let (turns, rope, shape) = (turns.clone(), layer.rope(only_queries), layer.shape());
+            let sinks = tensor(&layer.sinks(), [layer.heads], device);
+            let sinks = layer.has_sinks.then_some(sinks);
+            let attended = if attention_split::serves(*rows, layer.head_dim, variant) {
+                attention_split(qkv, norm, turns, &mut kv, &step, sinks, rope, shape)
             } else {
                 let q = rope_kv(qkv, norm, turns, &mut kv, &step, rope, variant);
-                attention(q, &kv, &step, shape, variant)
+                attention(q, &kv, &step, sinks, shape, variant)
             };
             let attended = values(attended);
             let mut attended = attended.chunks_exact(layer.q_dim());
@@ -401,6 +458,8 @@ fn attention_of_every_kind_follows_its_formula() {
         (LAYERS[3], KvFormat::F16),
         (LAYERS[4], KvFormat::Q8_0),
         (LAYERS[5], KvFormat::Q8_0),
+        (LAYERS[7], KvFormat::F16),
+        (LAYERS[8], KvFormat::Q8_0),
     ] {
         Sequences::new(layer, format, &[292], &mut noise).check(&steps);
     }

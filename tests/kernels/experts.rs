@@ -51,15 +51,30 @@ fn routes_equal_their_twin_and_the_formula() {
                 is_sigmoid: false,
                 scale: 1.0,
             };
+            let scales = noise.floats(experts);
             let run = |device: &Device| {
-                let routes = route_experts(tensor(&logits, [tokens, experts], device), None, shape);
+                let routes = {
+                    let scales = tensor(&scales, [experts], device);
+                    let scales = renormalize.then_some(scales);
+                    route_experts(
+                        tensor(&logits, [tokens, experts], device),
+                        None,
+                        scales,
+                        shape,
+                    )
+                };
                 (words(routes.experts), values(routes.shares))
             };
             let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));
             assert_eq!(on_gpu.0, on_cpu.0, "{shape:?}");
             assert_close(&format!("{shape:?}"), &on_gpu.1, &on_cpu.1, 1e-5);
             for (token, logits) in logits.chunks_exact(experts).enumerate() {
-                let (chosen, shares) = routed(logits, shape);
+                let (chosen, mut shares) = routed(logits, shape);
+                if renormalize {
+                    for (share, expert) in shares.iter_mut().zip(&chosen) {
+                        *share *= f64::from(scales[*expert as usize]);
+                    }
+                }
                 assert_eq!(on_cpu.0[token * used..][..used], chosen, "{shape:?}");
                 for (share, exact) in on_cpu.1[token * used..].iter().zip(shares) {
                     assert!((f64::from(*share) - exact).abs() < 1e-6, "{shape:?}");
@@ -112,7 +127,12 @@ fn routes_of_invalid_logits_are_still_experts() {
                 is_sigmoid: false,
                 scale: 1.0,
             };
-            let routes = route_experts(tensor(&logits, [rows.len(), EXPERTS], device), None, shape);
+            let routes = route_experts(
+                tensor(&logits, [rows.len(), EXPERTS], device),
+                None,
+                None,
+                shape,
+            );
             let wanted = rows.map(|(_, wanted)| wanted).concat();
             assert_eq!(words(routes.experts), wanted, "{device:?}");
         }
@@ -199,14 +219,16 @@ fn cases(gpu: &Gpu) -> Vec<(TensorType, Variant, Vec<usize>)> {
 #[test]
 fn experts_equal_their_twins() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(22));
-    for (i, (format, variant, token_counts)) in cases(&gpu).into_iter().enumerate() {
-        let activation = Activation::ALL[i % Activation::ALL.len()];
+    for (i_case, (format, variant, token_counts)) in cases(&gpu).into_iter().enumerate() {
+        let activation = Activation::ALL[i_case % Activation::ALL.len()];
         let layer = Matrices::new([format; 3], &mut noise, [gpu.device(), &cpu]);
         let (dim, ffn_dim) = (layer.dim, layer.ffn_dim);
         for tokens in token_counts {
             let (x, norm) = (noise.floats(tokens * dim), noise.floats(dim));
             let inner = noise.floats(tokens * USED * ffn_dim);
             let shares = noise.floats(tokens * USED);
+            let gate_biases = noise.floats(EXPERTS * 2 * ffn_dim);
+            let down_biases = noise.floats(EXPERTS * dim);
             for experts in patterns(tokens, &mut noise) {
                 let run = |device: &Device, i: usize| {
                     let (gate, up, down) = (&layer.gate[i], &layer.up[i], &layer.down[i]);
@@ -214,8 +236,19 @@ fn experts_equal_their_twins() {
                     let experts = experts_of(&experts, USED, device);
                     let inner = tensor(&inner, [tokens * USED, ffn_dim], device);
                     let shares = tensor(&shares, [tokens, USED], device);
+                    let has_biases = i_case % 2 == 1;
+                    let biases = |values: &[f32]| {
+                        let shape = [EXPERTS, values.len() / EXPERTS];
+                        has_biases.then(|| tensor(values, shape, device))
+                    };
+                    let (of_gate, of_down) = (biases(&gate_biases), biases(&down_biases));
+                    let routes = Routes {
+                        experts: experts.clone(),
+                        shares,
+                    };
                     if tokens <= MAX_TOKENS {
-                        let norm = Some((tensor(&norm, [dim], device), EPS));
+                        let norm = (tensor(&norm, [dim], device), EPS);
+                        let norm = (!has_biases).then_some(norm);
                         let to = experts.clone();
                         let gated = expert_gated_matvec(
                             x.clone(),
@@ -224,13 +257,21 @@ fn experts_equal_their_twins() {
                             up,
                             ffn_dim,
                             to,
+                            of_gate,
                             activation,
                             variant,
                         );
-                        let routes = Routes { experts, shares };
                         Halves {
                             gated: values(gated),
-                            down: values(expert_matvec(inner, down, routes, x, variant)),
+                            down: values(expert_matvec(
+                                inner,
+                                down,
+                                of_down,
+                                routes,
+                                (i_case % 3 > 0).then_some(x),
+                                dim,
+                                variant,
+                            )),
                         }
                     } else {
                         let groups = group_experts(experts, EXPERTS);
@@ -242,13 +283,19 @@ fn experts_equal_their_twins() {
                             ffn_dim,
                             USED,
                             to,
+                            of_gate,
                             activation,
                             variant,
                         );
                         let products = expert_matmul(inner, down, dim, groups, variant);
                         Halves {
                             gated: values(gated),
-                            down: values(sum_experts(products, shares, x)),
+                            down: values(sum_experts(
+                                products,
+                                routes,
+                                of_down,
+                                (i_case % 3 > 0).then_some(x),
+                            )),
                         }
                     }
                 };
@@ -281,12 +328,17 @@ fn layers(
             variant,
         },
         ffn_gate_inp: router[i].clone(),
+        router_norm: None,
+        shares_scale: None,
+        ffn_gate_inp_bias: None,
         bias: None,
         is_sigmoid: false,
         scale: 1.0,
         ffn_gate_exps: experts.gate[i].clone(),
         ffn_up_exps: experts.up[i].clone(),
         ffn_down_exps: experts.down[i].clone(),
+        gate_biases: None,
+        down_biases: None,
         used: USED,
         activation: Activation::Silu,
         renormalize,

@@ -6,9 +6,11 @@ use inpage::ops::{
     add_given::{GivenRows, add_given},
     attention::{AttentionShape, attention},
     attention_split::attention_split,
+    gate_columns::gate_columns,
     kv_memory::{KvFormat, KvMemory},
     rope_kv::{RopeShape, rope_kv, turns, turns_by_parts},
     step::{Rotary, Segment, Step},
+    word_rows::word_rows,
 };
 
 use crate::fixture::{Noise, assert_close, gpu, ids, tensor, tilings, tolerance, values};
@@ -61,6 +63,8 @@ fn rope(by_parts: bool) -> RopeShape {
         neox: true,
         by_parts,
         norm_last: false,
+        norms_values: false,
+        only_queries: false,
         rope_dims: HEAD_DIM,
         magnitude: 1.0,
         q_scale: 0.2,
@@ -112,6 +116,7 @@ fn attended(
                 turns.clone(),
                 &mut kv,
                 &step,
+                None,
                 rope(by_parts),
                 shape,
             ),
@@ -126,7 +131,7 @@ fn attended(
                     variant,
                 );
                 outputs.extend(values(q.clone()));
-                attention(q, &kv, &step, shape, variant)
+                attention(q, &kv, &step, None, shape, variant)
             }
         };
         outputs.extend(values(attended));
@@ -191,5 +196,47 @@ fn equal_parts_are_indices() {
     ] {
         let run = |by_parts| attended(device, variant, by_parts, &inputs, [Rotary::default(); 3]);
         assert_eq!(run(true), run(false), "{variant:?}");
+    }
+}
+
+#[test]
+fn columns_of_a_wider_tensor_gate_as_their_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(33));
+    let (tokens, cols, wide_cols) = (5, 36, 3 * 36);
+    let (x, wide) = (
+        noise.floats(tokens * cols),
+        noise.floats(tokens * wide_cols),
+    );
+    for first in [0, 36, 72] {
+        let run = |device: &Device| {
+            let x = tensor(&x, [tokens, cols], device);
+            let wide = tensor(&wide, [tokens, wide_cols], device);
+            values(gate_columns(x, wide, ids(&[first], device)))
+        };
+        let exact = (0..tokens * cols).map(|i| {
+            let (token, column) = (i / cols, i % cols);
+            x[i] * wide[token * wide_cols + first as usize + column]
+        });
+        let exact: Vec<f32> = exact.collect();
+        assert_eq!(run(gpu.device()), exact, "from column {first}");
+        assert_eq!(run(&cpu), exact, "from column {first}");
+    }
+}
+
+#[test]
+fn words_are_rows_of_floats() {
+    let mut noise = Noise(34);
+    let floats = noise.floats(7 * 36);
+    for device in [gpu().device(), &Device::flex()] {
+        let words = floats.iter().map(|value| value.to_bits()).collect();
+        let words = InPlace::upload(words, device);
+        for rows in [1, 5, 7] {
+            let found = word_rows(&words, [rows, 36]);
+            assert_eq!(
+                values(found),
+                floats[..rows * 36],
+                "{rows} rows on {device:?}"
+            );
+        }
     }
 }

@@ -19,13 +19,14 @@ fn rms_norm_equals_its_twin() {
     for (tokens, cols) in SIZES {
         let (x, norm) = (noise.floats(tokens * cols), noise.floats(cols));
         let residual = noise.floats(tokens * cols);
-        for onto in [false, true] {
+        for (onto, scaled) in [(false, false), (true, false), (true, true)] {
             let run = |device: &Device, variant| {
                 values(rms_norm(
                     tensor(&x, [tokens, cols], device),
                     tensor(&norm, [cols], device),
                     1e-5,
                     onto.then(|| tensor(&residual, [tokens, cols], device)),
+                    scaled.then(|| tensor(&[-0.7], [1], device)),
                     variant,
                 ))
             };

@@ -359,7 +359,12 @@ fn sigmoid_routes_equal_their_twin_and_the_formula() {
         };
         let on = |device: &Device| {
             let bias = has_bias.then(|| tensor(&bias, [experts], device));
-            let routes = route_experts(tensor(&logits, [tokens, experts], device), bias, shape);
+            let routes = route_experts(
+                tensor(&logits, [tokens, experts], device),
+                bias,
+                None,
+                shape,
+            );
             (words(routes.experts), values(routes.shares))
         };
         let (on_cpu, on_gpu) = (on(&cpu), on(gpu.device()));

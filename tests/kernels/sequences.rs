@@ -44,6 +44,8 @@ fn attention_equals_its_twin() {
             neox,
             by_parts: false,
             norm_last: false,
+            norms_values: false,
+            only_queries: false,
             rope_dims: head_dim,
             magnitude: 1.0,
             q_scale: (head_dim as f32).sqrt().recip(),
@@ -88,7 +90,7 @@ fn attention_equals_its_twin() {
                     rope,
                     variant,
                 );
-                let attended = attention(q.clone(), &kv, &step, shape, variant);
+                let attended = attention(q.clone(), &kv, &step, None, shape, variant);
                 outputs.extend_from_slice(&values(q)[..tokens * q_dim]);
                 outputs.extend_from_slice(&values(attended)[..tokens * q_dim]);
                 position += tokens;
@@ -133,6 +135,8 @@ fn batched_attention(head_dim: usize, format: KvFormat) {
         neox: false,
         by_parts: false,
         norm_last: false,
+        norms_values: false,
+        only_queries: false,
         rope_dims: head_dim,
         magnitude: 1.0,
         q_scale: (head_dim as f32).sqrt().recip(),
@@ -191,7 +195,7 @@ fn batched_attention(head_dim: usize, format: KvFormat) {
                 rope,
                 variant,
             );
-            let attended = attention(q, &kv, &step, shape, variant);
+            let attended = attention(q, &kv, &step, None, shape, variant);
             outputs.extend_from_slice(&values(attended)[..live * q_dim]);
         }
         (outputs, kept(&kv, 5, kv_dim))
@@ -223,6 +227,8 @@ fn copy_page_equals_its_twin() {
             neox: true,
             by_parts: false,
             norm_last: false,
+            norms_values: false,
+            only_queries: false,
             rope_dims: kv_dim,
             magnitude: 1.0,
             q_scale: (kv_dim as f32).sqrt().recip(),
@@ -264,6 +270,8 @@ fn keys_and_values_stay_finite() {
         neox: false,
         by_parts: false,
         norm_last: false,
+        norms_values: false,
+        only_queries: false,
         rope_dims: 4,
         magnitude: 1.0,
         q_scale: 0.5,
@@ -302,7 +310,7 @@ fn rows_equals_its_twin() {
             let norm = tensor(&norm, [cols], device);
             (
                 values(view.clone()),
-                values(rms_norm(view, norm, 1e-5, None, Variant::PORTABLE)),
+                values(rms_norm(view, norm, 1e-5, None, None, Variant::PORTABLE)),
             )
         };
         let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));

@@ -126,6 +126,8 @@ fn attended_at(
         neox: false,
         by_parts: false,
         norm_last: false,
+        norms_values: false,
+        only_queries: false,
         rope_dims: 0,
         magnitude: 1.0,
         q_scale: 0.3,

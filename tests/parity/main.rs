@@ -16,7 +16,6 @@ mod containers;
 mod cpu_device;
 mod embeddings;
 mod far_tensors;
-mod few_bits;
 mod folders;
 mod grid_images;
 mod image_families;

@@ -95,7 +95,9 @@ function sizeRows(sizes) {
     row("context", `${sizes.contextTokens} tokens`),
     row("layers", `${layers} of width ${dim}, feed-forward ${ffnDim}${each}`),
     row("attention", `${heads} heads of ${headDim}, ${kvHeads} KV heads`),
-    ...(sizes.recurrentLayers > 0 ? [row("recurrent", `${sizes.recurrentLayers} of ${layers} layers`)] : []),
+    ...(sizes.recurrentLayers > 0
+      ? [row("recurrent", `${sizes.recurrentLayers} of ${layers} layers`)]
+      : []),
     row("vocabulary", `${vocab} rows`),
     row("positions", rope === null ? "learned" : ropeText(rope)),
   ];

@@ -1,7 +1,7 @@
-// activate(gate) * up, both with the adapters' output.
+// activate(gate) * other_half(up), both with the adapters' output.
 @group(0) @binding(B_delta) var<storage, read> delta: array<f32>; // [tokens, gates | ups, ROWS]
 
 fn gated(token: u32, row: u32, gate: f32, up: f32) -> f32 {
     let at = token * 2u * ROWS + row;
-    return activate(gate + delta[at]) * (up + delta[at + ROWS]);
+    return activate(gate + delta[at]) * other_half(up + delta[at + ROWS]);
 }

@@ -1,4 +1,4 @@
-// activate(gate) * up.
+// activate(gate) * other_half(up).
 fn gated(token: u32, row: u32, gate: f32, up: f32) -> f32 {
-    return activate(gate) * up;
+    return activate(gate) * other_half(up);
 }

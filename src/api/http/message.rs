@@ -59,7 +59,7 @@ pub struct Response {
     pub body: Body,
     /// How much of the body was taken, and whether the answer is a failure.
     pub progress: Rc<Progress>,
-    /// What the body reports, if it is an error.
+    /// The error that the body reports, if it is one.
     pub failure: Option<Box<Failure>>,
 }
 

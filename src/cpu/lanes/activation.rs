@@ -15,16 +15,28 @@ pub enum Activation {
     Gelu,
     /// `x * sigmoid(1.702 x)`, an approximation of GELU, too.
     QuickGelu,
+    /// `y * sigmoid(1.702 y)` of `y = min(x, 7)`; the other half of a gated layer is limited to +-7 and one is added to it
+    /// (OpenAI 2025, <https://arxiv.org/abs/2508.10925>).
+    ClampedSilu,
 }
+
+/// The limit of [`Activation::ClampedSilu`].
+const LIMIT: f32 = 7.0;
 
 impl Activation {
     /// All activations, for tests.
-    pub const ALL: [Activation; 3] = [Activation::Silu, Activation::Gelu, Activation::QuickGelu];
+    pub const ALL: [Activation; 4] = [
+        Activation::Silu,
+        Activation::Gelu,
+        Activation::QuickGelu,
+        Activation::ClampedSilu,
+    ];
 
     /// Its names in the `config.json` of Hugging Face folders.
     pub fn names(self) -> &'static [&'static str] {
         match self {
-            Activation::Silu => &["silu"],
+            // Files of gpt-oss say so, too.
+            Activation::Silu | Activation::ClampedSilu => &["silu"],
             Activation::Gelu => &["gelu_pytorch_tanh", "gelu_new"],
             Activation::QuickGelu => &["quick_gelu"],
         }
@@ -39,6 +51,20 @@ impl Activation {
                 0.5 * x * (1.0 + y.tanh())
             }
             Activation::QuickGelu => x / (1.0 + (-1.702 * x).exp()),
+            Activation::ClampedSilu => {
+                let y = if x > LIMIT { LIMIT } else { x };
+                y / (1.0 + (-1.702 * y).exp())
+            }
+        }
+    }
+
+    /// What the activated gate is multiplied by: the twin of the kernels.
+    pub fn other_half(self, up: f32) -> f32 {
+        match self {
+            Activation::ClampedSilu if up > LIMIT => LIMIT + 1.0,
+            Activation::ClampedSilu if up < -LIMIT => 1.0 - LIMIT,
+            Activation::ClampedSilu => up + 1.0,
+            _ => up,
         }
     }
 
@@ -49,11 +75,12 @@ impl Activation {
             Activation::Silu => wgsl!("shared/activation/silu"),
             Activation::Gelu => wgsl!("shared/activation/gelu"),
             Activation::QuickGelu => wgsl!("shared/activation/quick_gelu"),
+            Activation::ClampedSilu => wgsl!("shared/activation/clamped_silu"),
         }
     }
 }
 
-/// Writes `activation(gate) * up` to `out`. All have the same length.
+/// Writes `activation(gate) * other_half(up)` to `out`. All have the same length.
 pub fn gated(gate: &[f32], up: &[f32], activation: Activation, out: &mut [f32]) {
     run(Gated {
         gate,
@@ -81,6 +108,21 @@ fn apply<L: F32x8>(x: L, activation: Activation) -> L {
             L::splat(0.5).mul(x).mul(tanh(y).add(one))
         }
         Activation::QuickGelu => x.div(exp(L::splat(-1.702).mul(x)).add(one)),
+        Activation::ClampedSilu => {
+            let y = L::splat(LIMIT).min(x);
+            y.div(exp(L::splat(-1.702).mul(y)).add(one))
+        }
+    }
+}
+
+#[inline(always)]
+fn other_half<L: F32x8>(up: L, activation: Activation) -> L {
+    match activation {
+        Activation::ClampedSilu => {
+            let limited = L::splat(-LIMIT).max(L::splat(LIMIT).min(up));
+            limited.add(L::splat(1.0))
+        }
+        _ => up,
     }
 }
 
@@ -102,10 +144,12 @@ impl Kernel for Gated<'_> {
         let (outs, out_rest) = self.out.as_chunks_mut::<LANES>();
         for i in 0..outs.len() {
             let gate = apply(L::from_array(gates[i]), self.activation);
-            outs[i] = gate.mul(L::from_array(ups[i])).to_array();
+            let up = other_half(L::from_array(ups[i]), self.activation);
+            outs[i] = gate.mul(up).to_array();
         }
         let gate = apply(L::load_part(gate_rest), self.activation);
-        gate.mul(L::load_part(up_rest)).store_part(out_rest);
+        let up = other_half(L::load_part(up_rest), self.activation);
+        gate.mul(up).store_part(out_rest);
     }
 }
 
@@ -144,6 +188,10 @@ mod tests {
                 0.5 * x * (1.0 + y.tanh())
             }
             Activation::QuickGelu => x / (1.0 + (-1.702 * x).exp()),
+            Activation::ClampedSilu => {
+                let y = x.min(7.0);
+                y / (1.0 + (-1.702 * y).exp())
+            }
         }
     }
 
@@ -151,7 +199,7 @@ mod tests {
     fn activations_are_exact_to_single_precision_on_all_lanes() {
         let mut gate: Vec<f32> = (-4000..4000).map(|i| i as f32 * 0.005).collect();
         gate.extend([1e4, -1e4, 1e-30, -0.0, 3.0]);
-        let up = wave(gate.len(), 3);
+        let up: Vec<f32> = wave(gate.len(), 3).iter().map(|v| 9.0 * v).collect();
         for activation in Activation::ALL {
             let mut seen = Vec::new();
             for backend in backends() {
@@ -175,7 +223,12 @@ mod tests {
                 for (i, x) in gate.iter().enumerate() {
                     let exact = exact(*x, activation);
                     assert_close(alone[i], exact, 1e-6);
-                    assert_close(out[i], exact * f64::from(up[i]), 1e-6);
+                    let up = match activation {
+                        Activation::ClampedSilu => f64::from(up[i]).clamp(-7.0, 7.0) + 1.0,
+                        _ => f64::from(up[i]),
+                    };
+                    // Relative to the rounded activation.
+                    assert_close(out[i], exact * up, 1e-6 * up.abs().max(1.0));
                 }
                 seen.push(
                     [out, alone]
@@ -194,7 +247,11 @@ mod tests {
         for activation in Activation::ALL {
             let mut x = [f32::NAN, f32::INFINITY];
             activate(&mut x, activation);
-            assert!(x[0].is_nan() && x[1] == f32::INFINITY, "{activation:?}");
+            let is_limited = activation == Activation::ClampedSilu && x[1] < 7.0;
+            assert!(
+                x[0].is_nan() && (x[1] == f32::INFINITY || is_limited),
+                "{activation:?}"
+            );
         }
     }
 }

@@ -22,6 +22,10 @@ pub struct RopeShape {
     pub neox: bool,
     /// Pairs turn by a part of the rotary position of a row each, instead of by the index of its token.
     pub by_parts: bool,
+    /// Values are normalized, too, without weights.
+    pub norms_values: bool,
+    /// Keys and values are those that another layer has written: only queries are rotated.
+    pub only_queries: bool,
     /// Heads are multiplied by the weights of their norm after the rotation, not before it.
     pub norm_last: bool,
     /// The first elements of a head that are rotated: a multiple of 4, or 0 for none.
@@ -118,6 +122,9 @@ impl Kernel for Rope<'_> {
             let q = part(input.qkv[0], shape, i, 0, q_dim);
             let out = &mut q_out[i * q_dim..][..q_dim];
             rotation.rotate::<L>(q, input.norm, 0, shape.q_scale, out);
+            if shape.only_queries {
+                continue;
+            }
             let k = part(input.qkv[1], shape, i, 1, kv_dim);
             rotation.rotate::<L>(k, input.norm, 1, 1.0, &mut keys);
             let page = row.pages()[row.position() / PAGE_TOKENS];
@@ -125,7 +132,15 @@ impl Kernel for Rope<'_> {
             let at = format.row_at(page, 0, token, kv_dim);
             format.store(&mut kv[at..][..row_words], &keys);
             let at = format.row_at(page, 1, token, kv_dim);
-            let v = part(input.qkv[2], shape, i, 2, kv_dim);
+            let mut v = part(input.qkv[2], shape, i, 2, kv_dim);
+            if let Some((_, eps)) = input.norm.filter(|_| shape.norms_values) {
+                let heads = v.chunks_exact(shape.head_dim);
+                // The keys are stored.
+                for (head, out) in heads.zip(keys.chunks_exact_mut(shape.head_dim)) {
+                    scale::<L>(head, rms_scale::<L>(head, eps), &rotation.ones, out);
+                }
+                v = &keys;
+            }
             format.store(&mut kv[at..][..row_words], v);
         }
     }

@@ -26,6 +26,8 @@ fn shapes() -> Vec<RopeShape> {
                 neox,
                 by_parts: false,
                 norm_last: head_dim % 5 == 0,
+                norms_values: false,
+                only_queries: false,
                 rope_dims,
                 magnitude: 1.25,
                 q_scale: 0.1,

@@ -48,7 +48,7 @@ fn digit(block: &[u8], element: usize) -> u8 {
     };
     let place = (element - first) / bytes;
     let fraction = block[byte + (element - first) % bytes].wrapping_mul([1, 3, 9, 27, 81][place]);
-    (u16::from(fraction) * 3 >> 8) as u8
+    ((u16::from(fraction) * 3) >> 8) as u8
 }
 
 pub(crate) struct Panels;

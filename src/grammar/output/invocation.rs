@@ -8,13 +8,13 @@ use super::literal::{Literal, Reading};
 /// The longest name of a function or a parameter.
 const MAX_NAME_BYTES: usize = 256;
 
-/// How a family writes them.
+/// The marks with which a family writes calls.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::grammar) struct Invocation {
     pub open: &'static str,
-    /// Before the name; may be empty.
+    /// The string before the name; may be empty.
     pub before: &'static str,
-    /// Around the arguments.
+    /// The characters around the arguments.
     pub brackets: (char, char),
     /// The character between a parameter and its value.
     pub assign: char,

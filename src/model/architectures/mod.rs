@@ -11,9 +11,11 @@ mod exaone4;
 mod gemma;
 mod gemma2;
 mod gemma3;
+mod gemma4;
 mod gemma_embedding;
 mod glm4;
 mod gpt2;
+mod gpt_oss;
 mod granite;
 mod granitehybrid;
 mod hunyuan_dense;
@@ -57,6 +59,7 @@ const ARCHITECTURES: &[&Architecture] = &[
     &gemma::ARCHITECTURE,
     &gemma2::ARCHITECTURE,
     &gemma3::ARCHITECTURE,
+    &gemma4::ARCHITECTURE,
     &phi3::ARCHITECTURE,
     &olmo2::ARCHITECTURE,
     &olmoe::ARCHITECTURE,
@@ -69,6 +72,7 @@ const ARCHITECTURES: &[&Architecture] = &[
     &exaone4::ARCHITECTURE,
     &hunyuan_dense::ARCHITECTURE,
     &seed_oss::ARCHITECTURE,
+    &gpt_oss::ARCHITECTURE,
     &granitehybrid::ARCHITECTURE,
     &lfm2::ARCHITECTURE,
     &lfm2moe::ARCHITECTURE,

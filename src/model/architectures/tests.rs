@@ -46,7 +46,7 @@ fn refusal(result: Result<ModelConfig>) -> String {
 fn a_llama_is_what_the_others_differ_from() {
     let config = read("llama", 2, &[]).unwrap();
     assert_eq!(
-        (config.head_dim, config.q_dim(), config.kv_dim()),
+        (config.head_dim, config.q_dim(0), config.kv_dim(0)),
         (16, 64, 32)
     );
     assert_eq!((config.vocab, config.layers.len()), (3, 2));
@@ -152,9 +152,70 @@ fn windows_and_ropes_follow_their_patterns() {
     );
     let text = refusal(exaone4(4, &listed));
     assert!(text.contains("3 entries for 4 layers"), "{text}");
+    let experts = [
+        window[0].clone(),
+        ("expert_count", 4u32.into()),
+        ("expert_used_count", 2u32.into()),
+    ];
+    let gpt_oss = read("gpt-oss", 3, &experts).unwrap();
+    assert_eq!(local(&gpt_oss), [true, false, true]);
+    assert!(gpt_oss.has_sinks && gpt_oss.has_gate_biases);
     // Some converters write zero for none.
     let none = read("llama", 1, &[("attention.sliding_window", 0u32.into())]).unwrap();
     assert_eq!(none.layers[0].window, None);
+}
+
+#[test]
+fn layers_have_sizes_of_their_own_and_use_keys_of_earlier_ones() {
+    let keys: [(&str, MetadataValue); 7] = [
+        ("attention.sliding_window", 32u32.into()),
+        (
+            "attention.sliding_window_pattern",
+            vec![true, true, false, true, false].into(),
+        ),
+        ("attention.key_length", 32u32.into()),
+        ("attention.key_length_swa", 16u32.into()),
+        ("attention.head_count_kv", vec![2i32, 2, 1, 2, 1].into()),
+        ("feed_forward_length", vec![64i32, 64, 64, 128, 128].into()),
+        ("attention.shared_kv_layers", 2u32.into()),
+    ];
+    let config = read("gemma4", 5, &keys).unwrap();
+    let sizes = (0..5).map(|layer| {
+        let sizes = config.sizes(layer);
+        (sizes.kv_heads, sizes.head_dim, sizes.ffn_dim)
+    });
+    let expected = [
+        (2, 16, 64),
+        (2, 16, 64),
+        (1, 32, 64),
+        (2, 16, 128),
+        (1, 32, 128),
+    ];
+    assert_eq!(sizes.collect::<Vec<_>>(), expected);
+    let kv_layers: Vec<_> = config.layers.iter().map(|layer| layer.kv_layer).collect();
+    assert_eq!(kv_layers, [None, None, None, Some(1), Some(2)]);
+    assert_eq!(config.kv_layers().collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!((config.kv_dim(1), config.kv_dim(2)), (32, 32));
+    let rope = config.rope().unwrap();
+    assert_eq!((rope.dims, rope.local_dims), (32, 16));
+
+    let text = refusal(read("gemma4", 4, &keys));
+    assert!(
+        text.contains("head_count_kv has 5 entries for 4 layers"),
+        "{text}"
+    );
+    let text = refusal(read("gemma4", 5, &keys[..1]));
+    assert!(text.contains("sliding_window_pattern is missing"), "{text}");
+    let mut all = keys.clone();
+    all[6].1 = 5u32.into();
+    let text = refusal(read("gemma4", 5, &all));
+    assert!(
+        text.contains("layer 0 shares the keys of no layer"),
+        "{text}"
+    );
+    all[6] = ("rope.dimension_count_swa", 24u32.into());
+    let text = refusal(read("gemma4", 5, &all));
+    assert!(text.contains("rotated elements"), "{text}");
 }
 
 #[test]

@@ -119,6 +119,25 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// Optional sizes, one per layer, which may be 0; a single one is that of all.
+    pub fn layer_sizes(&self, key: &str, layers: usize) -> Result<Option<Vec<usize>>> {
+        let name = self.name(key);
+        if !matches!(self.metadata.get(&name), Some(MetadataValue::Array(_))) {
+            return Ok(self.size_if(key)?.map(|size| vec![size; layers]));
+        }
+        let sizes = self.metadata.sizes(&name)?.unwrap_or_default();
+        if sizes.len() != layers {
+            return Err(Error::InvalidModelFile(format!(
+                "{name} has {} entries for {layers} layers",
+                sizes.len()
+            )));
+        }
+        match sizes.iter().all(|size| *size <= 1 << 24) {
+            true => Ok(Some(sizes)),
+            false => Err(Error::InvalidModelFile(format!("{name} is {sizes:?}"))),
+        }
+    }
+
     /// An optional string.
     pub fn str(&self, key: &str) -> Result<Option<&'a str>> {
         self.metadata.str(&self.name(key))

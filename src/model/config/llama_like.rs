@@ -5,7 +5,8 @@ use super::{
     embedding::EmbeddingConfig,
     keys::{Keys, missing},
     model_config::{
-        FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormPlaces, Positions, QkNorm,
+        FeedForwardKind, LayerConfig, LayerRope, LayerSizes, ModelConfig, NormPlaces, Positions,
+        QkNorm,
     },
     rope::Rope,
 };
@@ -29,7 +30,21 @@ const MAX_HEADS: usize = 4096;
 pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
     let dim = keys.size("embedding_length")?;
     let heads = keys.size("attention.head_count")?;
+    let layers = keys.size("block_count")?;
+    if layers > MAX_LAYERS {
+        return Err(keys.unsupported(&format!("{layers} layers")));
+    }
     let kv_heads = keys.largest_or("attention.head_count_kv", heads)?;
+    // A layer without some has no attention.
+    let of_layers = keys.layer_sizes("attention.head_count_kv", layers)?;
+    let kv_heads: Vec<usize> = match of_layers {
+        Some(sizes) => sizes
+            .into_iter()
+            .map(|it| if it == 0 { kv_heads } else { it })
+            .collect(),
+        None => vec![kv_heads; layers],
+    };
+    let most = |sizes: &[usize]| sizes.iter().copied().max().unwrap_or(1);
     let head_dim = keys.size_or("attention.key_length", dim / heads)?;
     let value_dim = keys.size_or("attention.value_length", head_dim)?;
     if value_dim != head_dim {
@@ -39,29 +54,34 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         Some(tokens) => Some(tokens.len()),
         None => keys.metadata().usize(TOKEN_COUNT)?,
     };
-    let layers = keys.size("block_count")?;
-    if layers > MAX_LAYERS {
-        return Err(keys.unsupported(&format!("{layers} layers")));
-    }
-    let layer = LayerConfig {
-        window: None,
-        rope: LayerRope::Global,
-        is_recurrent: false,
+    let ffn_dims = keys.layer_sizes("feed_forward_length", layers)?;
+    let ffn_dims = match (ffn_dims, keys.size_if("expert_feed_forward_length")?) {
+        (Some(ffn_dims), _) if !ffn_dims.contains(&0) => ffn_dims,
+        (None, Some(width)) => vec![width; layers],
+        _ => return Err(missing(&keys.name("feed_forward_length"))),
     };
+    let is_even = |sizes: &[usize]| sizes.iter().all(|size| *size == sizes[0]);
+    let is_even = is_even(&kv_heads) && is_even(&ffn_dims);
+    let sizes = kv_heads.iter().zip(&ffn_dims);
+    let sizes = sizes.map(|(kv_heads, ffn_dim)| LayerConfig {
+        sizes: (!is_even).then_some(LayerSizes {
+            kv_heads: *kv_heads,
+            head_dim,
+            ffn_dim: *ffn_dim,
+        }),
+        ..LayerConfig::PLAIN
+    });
     Ok(ModelConfig {
         architecture: keys.architecture().to_owned(),
         dim,
-        ffn_dim: match keys.size_if("expert_feed_forward_length")? {
-            Some(width) => keys.size_or("feed_forward_length", width)?,
-            None => keys.size("feed_forward_length")?,
-        },
+        ffn_dim: most(&ffn_dims),
         heads,
-        kv_heads,
+        kv_heads: most(&kv_heads),
         head_dim,
         vocab,
         token_ids: token_ids.unwrap_or(vocab),
         context_tokens: keys.size("context_length")?,
-        layers: vec![layer; layers],
+        layers: sizes.collect(),
         recurrence: None,
         ignored_blocks: 0,
         norm: NormKind::Rms,
@@ -78,6 +98,10 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         qk_norm: QkNorm::None,
         positions: Positions::Rotary(Rope::read(keys, head_dim)?),
         attention_scale: keys.positive("attention.scale")?,
+        has_value_norm: false,
+        has_layer_scale: false,
+        layer_input_dim: 0,
+        has_sinks: false,
         attention_soft_cap: None,
         feed_forward: FeedForwardKind::Gated(Activation::Silu),
         leading_dense: None,
@@ -105,11 +129,13 @@ pub fn check(config: &ModelConfig) -> Result<()> {
             config.token_ids, config.vocab
         )));
     }
-    let rope_dims = match &config.positions {
-        Positions::Rotary(rope) => rope.dims,
-        Positions::Learned => config.head_dim,
+    let rope_dims = |layer: usize| match (config.rope(), config.layers[layer].rope) {
+        (None, _) | (_, LayerRope::None) => 0,
+        (Some(rope), LayerRope::Global) => rope.dims,
+        (Some(rope), LayerRope::Local) => rope.local_dims,
     };
     let has_experts = matches!(config.feed_forward, FeedForwardKind::Experts(_));
+    let sizes = || (0..config.layers.len()).map(|layer| config.sizes(layer));
     let unsupported = [
         (
             has_experts && config.norm_places != NormPlaces::BEFORE,
@@ -124,15 +150,18 @@ pub fn check(config: &ModelConfig) -> Result<()> {
             "more attention heads than supported",
         ),
         (
-            !config.heads.is_multiple_of(config.kv_heads),
+            sizes().any(|it| !config.heads.is_multiple_of(it.kv_heads)),
             "a number of heads that is no multiple of the KV heads",
         ),
         (
-            !config.head_dim.is_multiple_of(8) || config.head_dim > 256,
-            "a head length that is no multiple of 8 up to 256",
+            sizes().any(|it| !it.head_dim.is_multiple_of(8) || it.head_dim > 512),
+            "a head length that is no multiple of 8 up to 512",
         ),
         (
-            !rope_dims.is_multiple_of(8) || rope_dims > config.head_dim,
+            (0..config.layers.len()).any(|layer| {
+                let dims = rope_dims(layer);
+                !dims.is_multiple_of(8) || dims > config.sizes(layer).head_dim
+            }),
             "a number of rotated elements per head that is no multiple of 8 up to the head length",
         ),
         (

@@ -48,13 +48,22 @@ pub struct ModelConfig {
     pub positions: Positions,
     /// Factor of attention scores; `1 / sqrt(head_dim)` if `None`.
     pub attention_scale: Option<f32>,
+    /// Whether values are normalized per head, without weights.
+    pub has_value_norm: bool,
+    /// Whether the stream is multiplied by a number at the end of each layer: `layer_output_scale`.
+    pub has_layer_scale: bool,
+    /// Elements of a token's vector for each layer: `per_layer_token_embd`. 0 if there are none.
+    pub layer_input_dim: usize,
+    /// Whether a score without a value joins each softmax of a query head: `attn_sinks`.
+    pub has_sinks: bool,
     /// Attention scores become `cap * tanh(score / cap)`.
     pub attention_soft_cap: Option<f32>,
     /// The feed-forward layers.
     pub feed_forward: FeedForwardKind,
     /// First layers whose feed-forward is not a mixture.
     pub leading_dense: Option<LeadingDense>,
-    /// Whether the products with gate and up may have biases. Adapters leave them out.
+    /// Whether the products with gate and up, and those of experts and their router, may have biases. Adapters leave
+    /// them out.
     pub has_gate_biases: bool,
     /// Factor of embeddings.
     pub embedding_scale: f32,
@@ -87,6 +96,32 @@ pub struct LayerConfig {
     pub rope: LayerRope,
     /// It has a recurrence in place of attention.
     pub is_recurrent: bool,
+    /// Its sizes, where they are not those of the model.
+    pub sizes: Option<LayerSizes>,
+    /// The earlier layer whose keys and values it uses, if it has none of its own.
+    pub kv_layer: Option<usize>,
+}
+
+impl LayerConfig {
+    /// Attends to everything, with the frequencies and sizes of the model.
+    pub const PLAIN: LayerConfig = LayerConfig {
+        window: None,
+        rope: LayerRope::Global,
+        is_recurrent: false,
+        sizes: None,
+        kv_layer: None,
+    };
+}
+
+/// Sizes that may differ from layer to layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayerSizes {
+    /// Key and value heads.
+    pub kv_heads: usize,
+    /// Elements of a head.
+    pub head_dim: usize,
+    /// Width of the feed-forward.
+    pub ffn_dim: usize,
 }
 
 /// Rotary embedding of a layer's queries and keys.
@@ -170,6 +205,9 @@ pub enum FeedForwardKind {
     Plain(Activation),
     /// A mixture of gated feed-forwards.
     Experts(Experts),
+    /// A gated feed-forward, and a mixture whose experts have this width; both see the stream, and the sum of their
+    /// normalized outputs is normalized.
+    Mixed(Experts, usize),
 }
 
 impl FeedForwardKind {
@@ -177,7 +215,17 @@ impl FeedForwardKind {
     pub fn activation(self) -> Activation {
         match self {
             FeedForwardKind::Gated(activation) | FeedForwardKind::Plain(activation) => activation,
-            FeedForwardKind::Experts(experts) => experts.activation,
+            FeedForwardKind::Experts(experts) | FeedForwardKind::Mixed(experts, _) => {
+                experts.activation
+            }
+        }
+    }
+
+    /// The mixture of experts, if there is one.
+    pub fn experts(self) -> Option<Experts> {
+        match self {
+            FeedForwardKind::Experts(experts) | FeedForwardKind::Mixed(experts, _) => Some(experts),
+            FeedForwardKind::Gated(_) | FeedForwardKind::Plain(_) => None,
         }
     }
 }
@@ -218,14 +266,32 @@ pub struct LeadingDense {
 }
 
 impl ModelConfig {
-    /// Elements of all query heads of a token.
-    pub fn q_dim(&self) -> usize {
-        self.heads * self.head_dim
+    /// The sizes of a layer.
+    pub fn sizes(&self, layer: usize) -> LayerSizes {
+        self.layers[layer].sizes.unwrap_or(LayerSizes {
+            kv_heads: self.kv_heads,
+            head_dim: self.head_dim,
+            ffn_dim: self.ffn_dim,
+        })
     }
 
-    /// Elements of all key heads of a token.
-    pub fn kv_dim(&self) -> usize {
-        self.kv_heads * self.head_dim
+    /// Elements of all query heads of a token in a layer.
+    pub fn q_dim(&self, layer: usize) -> usize {
+        self.heads * self.sizes(layer).head_dim
+    }
+
+    /// Elements of all key heads of a token in a layer.
+    pub fn kv_dim(&self, layer: usize) -> usize {
+        let LayerSizes {
+            kv_heads, head_dim, ..
+        } = self.sizes(layer);
+        kv_heads * head_dim
+    }
+
+    /// The layers that have memory of their own: keys and values, or a state.
+    pub fn kv_layers(&self) -> impl Iterator<Item = usize> {
+        let layers = self.layers.iter().enumerate();
+        layers.filter_map(|(i, layer)| layer.kv_layer.is_none().then_some(i))
     }
 
     /// Kind and width of the feed-forward of a layer.
@@ -235,7 +301,7 @@ impl ModelConfig {
                 let activation = self.feed_forward.activation();
                 (FeedForwardKind::Gated(activation), dense.ffn_dim)
             }
-            _ => (self.feed_forward, self.ffn_dim),
+            _ => (self.feed_forward, self.sizes(layer).ffn_dim),
         }
     }
 

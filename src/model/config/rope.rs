@@ -29,6 +29,8 @@ pub struct Rope {
     pub base: f32,
     /// Base of layers with frequencies of their own, which are never scaled.
     pub local_base: Option<f32>,
+    /// Number of rotated elements in those layers.
+    pub local_dims: usize,
     /// Pairing of elements in this model's rows of queries and keys.
     pub pairs: RopePairs,
     /// Number of rotated elements, the first ones of each head; even.
@@ -140,11 +142,13 @@ pub struct Frequencies {
 impl Rope {
     /// Reads the keys that architectures share. Pairs are halves until the architecture says otherwise.
     pub(super) fn read(keys: &Keys, head_dim: usize) -> Result<Rope> {
+        let dims = keys.size_or("rope.dimension_count", head_dim)?;
         Ok(Rope {
             base: keys.positive_or("rope.freq_base", DEFAULT_BASE)?,
             local_base: keys.positive("rope.freq_base_swa")?,
+            local_dims: keys.size_or("rope.dimension_count_swa", dims)?,
             pairs: RopePairs::Halves,
-            dims: keys.size_or("rope.dimension_count", head_dim)?,
+            dims,
             scaling: Scaling::read(keys)?,
             parts: None,
         })
@@ -155,7 +159,7 @@ impl Rope {
         let factor = |pair: usize| factors.map_or(1.0, |factors| f64::from(factors[pair]));
         let pairs = 0..self.dims / 2;
         let radians = pairs.map(|pair| {
-            let plain = self.radians(self.base, pair) / factor(pair);
+            let plain = self.radians(self.base, pair, self.dims) / factor(pair);
             self.scaling.apply(plain, pair, self)
         });
         Frequencies {
@@ -166,19 +170,19 @@ impl Rope {
 
     /// The frequencies of local layers, which are not scaled.
     pub fn local_frequencies(&self, base: f32) -> Frequencies {
-        let pairs = 0..self.dims / 2;
+        let (dims, pairs) = (self.local_dims, 0..self.local_dims / 2);
         Frequencies {
-            radians: pairs.map(|pair| self.radians(base, pair)).collect(),
+            radians: pairs.map(|pair| self.radians(base, pair, dims)).collect(),
             magnitude: 1.0,
         }
     }
 
     /// `base^(-2 pair / dims)`
-    fn radians(&self, base: f32, pair: usize) -> f64 {
+    fn radians(&self, base: f32, pair: usize, dims: usize) -> f64 {
         // Both halves of a grid have the frequencies of a head of half the length.
         let (pair, dims) = match self.parts {
-            Some(RopeParts::Grid) => (pair % (self.dims / 4).max(1), self.dims / 2),
-            _ => (pair, self.dims),
+            Some(RopeParts::Grid) => (pair % (dims / 4).max(1), dims / 2),
+            _ => (pair, dims),
         };
         f64::from(base).powf(-2.0 * pair as f64 / dims as f64)
     }
@@ -255,6 +259,7 @@ mod tests {
         Rope {
             base: 10_000.0,
             local_base: None,
+            local_dims: 8,
             pairs: RopePairs::Halves,
             dims: 8,
             scaling,

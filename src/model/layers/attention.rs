@@ -24,15 +24,26 @@ use crate::ops::{
 pub enum Qkv {
     /// One matrix with the rows of all three: one dispatch.
     Fused(Linear),
-    /// Three matrices, if their formats differ or if their products are normalized separately.
-    Split([Linear; 3]),
+    /// A matrix each, if their formats differ or if their products are normalized separately. There is none for values
+    /// that are the keys, and only that of the queries for a layer that uses the keys and values of another.
+    Split(Vec<Linear>),
 }
 
 impl Qkv {
     /// First columns of q, k and v in the tensors of [`Attention::project`], and the row lengths of these.
     pub fn columns(&self, q_dim: usize, kv_dim: usize) -> ([usize; 3], [usize; 3]) {
         match self {
-            Qkv::Fused(_) => ([0, q_dim, q_dim + kv_dim], [q_dim + 2 * kv_dim; 3]),
+            Qkv::Fused(linear) => {
+                let row = linear.weight.shape.rows;
+                let values = if row < q_dim + 2 * kv_dim {
+                    q_dim
+                } else {
+                    q_dim + kv_dim
+                };
+                let keys = if row == q_dim { 0 } else { q_dim };
+                ([0, keys, if row == q_dim { 0 } else { values }], [row; 3])
+            }
+            Qkv::Split(linears) if linears.len() == 1 => ([0; 3], [q_dim; 3]),
             Qkv::Split(_) => ([0; 3], [q_dim, kv_dim, kv_dim]),
         }
     }
@@ -56,6 +67,8 @@ pub struct Attention {
     /// `attn_q_norm` and `attn_k_norm`, if all heads are normalized together: `[heads * head_dim]`.
     /// Requires [`Qkv::Split`].
     pub row_norms: Option<[Norm; 2]>,
+    /// `attn_sinks`, `[heads]`: scores that join each softmax without a value.
+    pub sinks: Option<Tensor<1>>,
     /// Turns per position (see [`crate::ops::rope_kv::turns`]), `[rope_dims / 2]`.
     pub rope_turns: Tensor<1, Int>,
     /// Tokens attend to each other; the segments of a step are whole sequences.
@@ -74,15 +87,15 @@ impl Attention {
         let (shape, rope, variant) = (self.shape, self.rope, self.attn_output.variant);
         let norm = self.head_norm.as_ref();
         let norm = norm.map(|norm| (norm.weight.clone(), norm.eps));
-        let turns = self.rope_turns.clone();
+        let (turns, sinks) = (self.rope_turns.clone(), self.sinks.clone());
         let attended = if self.is_whole {
             let q = rope_kv(qkv, norm, turns, kv, step, rope, variant);
             whole_attention(q, kv, step, shape, variant)
-        } else if attention_split::serves(x.dims()[0], variant) {
-            attention_split(qkv, norm, turns, kv, step, rope, shape)
+        } else if attention_split::serves(x.dims()[0], shape.head_dim, variant) {
+            attention_split(qkv, norm, turns, kv, step, sinks, rope, shape)
         } else {
             let q = rope_kv(qkv, norm, turns, kv, step, rope, variant);
-            attention(q, kv, step, shape, variant)
+            attention(q, kv, step, sinks, shape, variant)
         };
         let attended = match &self.gate {
             Some(gate) => {
@@ -128,7 +141,13 @@ impl Attention {
                 let (x, norm) = Norm::input(norm, x);
                 let project =
                     |i: usize| linears[i].product(x.clone(), norm.clone(), Finish::Plain, None);
-                let [mut q, mut k, v] = std::array::from_fn(project);
+                let (mut q, count) = (project(0), linears.len());
+                if count == 1 {
+                    return [q.clone(), q.clone(), q];
+                }
+                let mut k = project(1);
+                // Before the norm.
+                let v = if count == 2 { k.clone() } else { project(2) };
                 if let Some([q_norm, k_norm]) = &self.row_norms {
                     (q, k) = (q_norm.apply(q), k_norm.apply(k));
                 }

@@ -8,6 +8,7 @@ use burn::{
 
 use super::{
     feed_forward::FeedForward,
+    layer_input::{LayerInput, LayerInputs},
     linear::{Linear, Norm},
     mixer::{LayerMemory, Mixer},
 };
@@ -30,6 +31,11 @@ pub struct Block {
     pub mixer: Mixer,
     /// Feed-forward, with its norms and residual.
     pub feed_forward: FeedForward,
+    /// The layer's vector of each token.
+    pub input: Option<LayerInput>,
+    /// Which memory of the layers that have their own it uses.
+    #[module(skip)]
+    pub memory_index: usize,
 }
 
 /// The whole model.
@@ -44,6 +50,8 @@ pub struct Decoder {
     pub position_embd: Option<Matrix>,
     /// The first row of `token_types`, `[dim]`: texts are of one type.
     pub token_type: Option<Tensor<1>>,
+    /// Vectors of each token for all layers.
+    pub layer_inputs: Option<LayerInputs>,
     /// `token_embd_norm`, of the sum of embeddings.
     pub embedding_norm: Option<Norm>,
     /// `blk.N`
@@ -71,6 +79,12 @@ impl Decoder {
         for block in &mut self.blocks {
             block.mixer.set_variant(variant);
             block.feed_forward.set_variant(variant);
+            if let Some(input) = &mut block.input {
+                input.set_variant(variant);
+            }
+        }
+        if let Some(inputs) = &mut self.layer_inputs {
+            inputs.set_variant(variant);
         }
         let norms = self.output_norm.iter_mut().chain(&mut self.embedding_norm);
         norms.for_each(|norm| norm.variant = variant);
@@ -102,10 +116,15 @@ impl Decoder {
         if let Some(norm) = &self.embedding_norm {
             x = norm.apply(x);
         }
+        let inputs = self.layer_inputs.as_ref();
+        let inputs = inputs.map(|inputs| inputs.forward(x.clone()));
         for (layer, block) in self.blocks.iter().enumerate() {
-            let memory = &mut memory[if self.is_whole { 0 } else { layer }];
+            let memory = &mut memory[if self.is_whole { 0 } else { block.memory_index }];
             x = block.mixer.forward(x, memory, step);
             x = block.feed_forward.forward(x);
+            if let (Some(input), Some(inputs)) = (&block.input, &inputs) {
+                x = input.forward(x, inputs.clone());
+            }
             if let Some(given) = given.filter(|_| layer < self.deepstack_layers) {
                 // The buffer holds the rows of the embedding, then those of each of these layers.
                 let part_rows = given.get().dims()[0] / x.dims()[1] / (1 + self.deepstack_layers);

@@ -24,8 +24,12 @@ use crate::ops::{
 pub struct ExpertFeedForward {
     /// `ffn_norm`
     pub ffn_norm: Norm,
+    /// The norm of the router's input, where it is not that of the experts.
+    pub router_norm: Option<Norm>,
     /// `ffn_gate_inp`, the router, `[experts, dim]`
     pub ffn_gate_inp: Matrix,
+    /// Its biases, `[experts]`.
+    pub ffn_gate_inp_bias: Option<Tensor<1>>,
     /// `exp_probs_b`, `[experts]`: counts for the selection only.
     pub bias: Option<Tensor<1>>,
     /// `ffn_gate_exps`, `[experts * ffn_dim, dim]`
@@ -34,6 +38,12 @@ pub struct ExpertFeedForward {
     pub ffn_up_exps: Matrix,
     /// `ffn_down_exps`, `[experts * dim, ffn_dim]`
     pub ffn_down_exps: Matrix,
+    /// Biases of `ffn_gate_exps` and `ffn_up_exps`, `[experts, 2 * ffn_dim]`.
+    pub gate_biases: Option<Tensor<2>>,
+    /// Biases of `ffn_down_exps`, `[experts, dim]`.
+    pub down_biases: Option<Tensor<2>>,
+    /// `ffn_down_exps.scale`, `[experts]`: factors of the experts' shares.
+    pub shares_scale: Option<Tensor<1>>,
     /// Experts that a token uses.
     #[module(skip)]
     pub used: usize,
@@ -57,10 +67,19 @@ pub struct ExpertFeedForward {
 impl ExpertFeedForward {
     /// `x` `[tokens, dim]`.
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        self.onto(Some(x.clone()), x)
+    }
+
+    /// As [`Self::forward`], without `x` in the sum.
+    pub fn output(&self, x: Tensor<2>) -> Tensor<2> {
+        self.onto(None, x)
+    }
+
+    fn onto(&self, residual: Option<Tensor<2>>, x: Tensor<2>) -> Tensor<2> {
         if x.dims()[0] <= MAX_TOKENS {
-            self.few(x)
+            self.few(residual, x)
         } else {
-            self.many(x)
+            self.many(residual, x)
         }
     }
 
@@ -68,15 +87,26 @@ impl ExpertFeedForward {
     pub fn set_variant(&mut self, variant: Variant) {
         self.ffn_norm.variant = variant;
         self.variant = variant;
+        self.router_norm
+            .iter_mut()
+            .for_each(|norm| norm.variant = variant);
     }
 
-    fn few(&self, x: Tensor<2>) -> Tensor<2> {
-        let (input, norm) = Norm::input(Some(&self.ffn_norm), x.clone());
+    fn few(&self, residual: Option<Tensor<2>>, x: Tensor<2>) -> Tensor<2> {
+        let (input, norm) = match self.gate_biases {
+            // The kernel has no place for both.
+            Some(_) => (self.ffn_norm.apply(x.clone()), None),
+            None => Norm::input(Some(&self.ffn_norm), x.clone()),
+        };
+        let (router_input, router_norm) = match &self.router_norm {
+            Some(own) => Norm::input(Some(own), x.clone()),
+            None => (input.clone(), norm.clone()),
+        };
         let logits = matvec(
-            input.clone(),
-            norm.clone(),
+            router_input,
+            router_norm,
             &self.ffn_gate_inp,
-            Addends::default(),
+            self.router_addends(),
             Finish::Plain,
             self.variant,
         );
@@ -88,24 +118,31 @@ impl ExpertFeedForward {
             &self.ffn_up_exps,
             self.ffn_dim(),
             routes.experts.clone(),
+            self.gate_biases.clone(),
             self.activation,
             self.variant,
         );
-        expert_matvec(hidden, &self.ffn_down_exps, routes, x, self.variant)
+        let biases = self.down_biases.clone();
+        let (down, dim) = (&self.ffn_down_exps, x.dims()[1]);
+        expert_matvec(hidden, down, biases, routes, residual, dim, self.variant)
     }
 
-    fn many(&self, x: Tensor<2>) -> Tensor<2> {
+    fn many(&self, residual: Option<Tensor<2>>, x: Tensor<2>) -> Tensor<2> {
         let [_, dim] = x.dims();
         let normed = self.ffn_norm.apply(x.clone());
+        let router_input = match &self.router_norm {
+            Some(own) => own.apply(x),
+            None => normed.clone(),
+        };
         let logits = matmul(
-            normed.clone(),
+            router_input,
             &self.ffn_gate_inp,
-            Addends::default(),
+            self.router_addends(),
             Finish::Plain,
             self.variant,
         );
         let routes = self.route(logits);
-        let groups = group_experts(routes.experts, self.ffn_gate_inp.shape.rows);
+        let groups = group_experts(routes.experts.clone(), self.ffn_gate_inp.shape.rows);
         let hidden = expert_gated_matmul(
             normed,
             &self.ffn_gate_exps,
@@ -113,11 +150,19 @@ impl ExpertFeedForward {
             self.ffn_dim(),
             self.used,
             groups.clone(),
+            self.gate_biases.clone(),
             self.activation,
             self.variant,
         );
         let products = expert_matmul(hidden, &self.ffn_down_exps, dim, groups, self.variant);
-        sum_experts(products, routes.shares, x)
+        sum_experts(products, routes, self.down_biases.clone(), residual)
+    }
+
+    fn router_addends(&self) -> Addends {
+        Addends {
+            bias: self.ffn_gate_inp_bias.clone(),
+            ..Addends::default()
+        }
     }
 
     fn route(&self, logits: Tensor<2>) -> Routes {
@@ -128,7 +173,7 @@ impl ExpertFeedForward {
             is_sigmoid: self.is_sigmoid,
             scale: self.scale,
         };
-        route_experts(logits, self.bias.clone(), shape)
+        route_experts(logits, self.bias.clone(), self.shares_scale.clone(), shape)
     }
 
     fn ffn_dim(&self) -> usize {

@@ -26,6 +26,8 @@ pub enum FeedForward {
     Plain(PlainFeedForward),
     /// A mixture of experts.
     Experts(ExpertFeedForward),
+    /// Gated, and a mixture of experts beside it.
+    Mixed(MixedFeedForward),
     /// A mixture of experts beside a feed-forward that all tokens use.
     Shared(SharedExperts),
 }
@@ -37,6 +39,7 @@ impl FeedForward {
             FeedForward::Gated(layer) => layer.forward(x),
             FeedForward::Plain(layer) => layer.forward(x),
             FeedForward::Experts(layer) => layer.forward(x),
+            FeedForward::Mixed(layer) => layer.forward(x),
             FeedForward::Shared(layer) => layer.forward(x),
         }
     }
@@ -51,6 +54,12 @@ impl FeedForward {
                 layer.ffn_down.variant = variant;
             }
             FeedForward::Experts(layer) => layer.set_variant(variant),
+            FeedForward::Mixed(layer) => {
+                layer.experts.set_variant(variant);
+                layer.dense_norm.variant = variant;
+                layer.experts_norm.variant = variant;
+                layer.dense.set_variant(variant);
+            }
             FeedForward::Shared(layer) => {
                 layer.routed.set_variant(variant);
                 layer.shared.set_variant(variant);
@@ -115,6 +124,33 @@ impl GatedFeedForward {
         } else {
             gated_matmul(input, gate, up, delta, activation, variant)
         }
+    }
+}
+
+/// `x + norm(dense_norm(dense(x)) + experts_norm(experts(x)))`, times the factor of the join.
+#[derive(Module, Debug)]
+pub struct MixedFeedForward {
+    /// With the join of the layer: `post_ffw_norm`.
+    pub dense: GatedFeedForward,
+    /// `post_ffw_norm_1`
+    pub dense_norm: Norm,
+    /// With `pre_ffw_norm_2`.
+    pub experts: ExpertFeedForward,
+    /// `post_ffw_norm_2`
+    pub experts_norm: Norm,
+}
+
+impl MixedFeedForward {
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let hidden = self.dense.hidden(x.clone());
+        let dense = self
+            .dense
+            .ffn_down
+            .product(hidden, None, Finish::Plain, None);
+        let dense = self.dense_norm.apply(dense);
+        let experts = self.experts.output(x.clone());
+        let sum = self.experts_norm.plus(experts, Some(dense));
+        self.dense.join.add(x, sum)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::ops::{
     matrix::Matrix,
     matvec::{MAX_TOKENS, matvec},
     norm::{NormKind, norm},
+    rms_norm::rms_norm,
 };
 
 /// A norm of the residual stream, or of a result before it is added to the stream.
@@ -36,9 +37,23 @@ impl Norm {
     }
 
     /// `norm(x) + residual`. A residual is only supported by kinds that [add one](NormKind::adds_residual).
-    fn plus(&self, x: Tensor<2>, residual: Option<Tensor<2>>) -> Tensor<2> {
+    pub fn plus(&self, x: Tensor<2>, residual: Option<Tensor<2>>) -> Tensor<2> {
         let (weight, bias) = (self.weight.clone(), self.bias.clone());
         norm(self.kind, x, weight, bias, self.eps, residual, self.variant)
+    }
+
+    /// `(norm(x) + residual) * scale`, `scale` `[1]`. The norm is an RMS norm.
+    fn plus_scaled(&self, x: Tensor<2>, residual: Tensor<2>, scale: Tensor<1>) -> Tensor<2> {
+        assert!(self.kind == NormKind::Rms, "a scaled sum with this norm");
+        let weight = self.weight.clone();
+        rms_norm(
+            x,
+            weight,
+            self.eps,
+            Some(residual),
+            Some(scale),
+            self.variant,
+        )
     }
 
     /// How products get `norm(x)`: `x` and the norm that their kernels compute along with the product, or `norm(x)`.
@@ -122,6 +137,8 @@ pub struct Join {
     /// Factor of a result without norm.
     #[module(skip)]
     pub scale: f32,
+    /// Factor of the sum, `[1]`; only with a norm of the result.
+    pub out_scale: Option<Tensor<1>>,
 }
 
 impl Join {
@@ -132,12 +149,21 @@ impl Join {
             scale => Finish::Scale(scale),
         };
         let sum = match &self.norm {
-            Some(norm) => norm.plus(linear.product(x, None, finish, None), Some(residual)),
+            Some(_) => self.add(residual, linear.product(x, None, finish, None)),
             None => linear.product(x, None, finish, Some(residual)),
         };
         match &self.sum_norm {
             Some(norm) => norm.apply(sum),
             None => sum,
+        }
+    }
+
+    /// `(residual + norm(result)) * out_scale`, where the result has a norm.
+    pub fn add(&self, residual: Tensor<2>, result: Tensor<2>) -> Tensor<2> {
+        let norm = self.norm.as_ref().expect("a norm of the result");
+        match &self.out_scale {
+            Some(scale) => norm.plus_scaled(result, residual, scale.clone()),
+            None => norm.plus(result, Some(residual)),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The layers of a decoder as burn modules over `ops`. Fields have the names of GGUF tensors. `load`
 //! decides from a `ModelConfig` what a layer consists of.
 //!
-//! Order, lowest first: `low_rank`, `linear`, `attention`, `recurrent` and `experts`, `mixer` and `feed_forward`,
-//! `decoder`, `tower`.
+//! Order, lowest first: `low_rank`, `linear`, `attention`, `recurrent`, `experts` and `layer_input`, `mixer` and
+//! `feed_forward`, `decoder`, `tower`.
 //!
 //! Six dispatches per layer: norm + QKV, rope + KV write, attention, output projection + residual, norm + gate + up +
 //! activation, down projection + residual; three per step: embedding, norm + output projection, argmax. The norm needs
@@ -19,6 +19,7 @@ pub mod attention;
 pub mod decoder;
 pub mod experts;
 pub mod feed_forward;
+pub mod layer_input;
 pub mod linear;
 pub mod low_rank;
 pub mod mixer;

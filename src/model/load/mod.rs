@@ -12,6 +12,7 @@ mod tower_modules;
 pub(super) use self::layout::{DeviceBytes, RowRepacker};
 use self::modules::Loader;
 pub(crate) use self::plan::{Plan, plan};
+pub(super) use self::tensors::LAYER_TOKENS;
 pub(crate) use self::tower::TowerPlan;
 use super::layers::decoder::Decoder;
 use crate::{

@@ -1,12 +1,18 @@
 //! Builds the modules of a decoder from the tensors of a file, according to the configuration. `tensors`
 //! has checked that they are present and have the right shapes.
 
+use std::{f32::consts::FRAC_1_SQRT_2, sync::Arc};
+
 use burn::tensor::{Int, Tensor};
 
-use super::{Plan, reader::TensorReader, tensors::can_join_qkv};
+use super::{
+    Plan,
+    reader::TensorReader,
+    tensors::{LAYER_TOKENS, can_join_qkv},
+};
 use crate::{
     Result,
-    device::ComputeDevice,
+    device::{ComputeDevice, reserve_words, upload_words},
     model::{
         config::{
             Experts, FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormKind, QkNorm,
@@ -16,13 +22,16 @@ use crate::{
             attention::{Attention, Qkv},
             decoder::{Block, Decoder},
             experts::ExpertFeedForward,
-            feed_forward::{FeedForward, GatedFeedForward, PlainFeedForward, SharedExperts},
+            feed_forward::{
+                FeedForward, GatedFeedForward, MixedFeedForward, PlainFeedForward, SharedExperts,
+            },
+            layer_input::{LayerInput, LayerInputs, MAX_ROWS},
             linear::{Join, Linear, Norm},
             mixer::Mixer,
         },
     },
     ops::{
-        Activation, Finish, Variant,
+        Activation, Finish, InPlace, Variant,
         attention::AttentionShape,
         matrix::Matrix,
         reshape::reshape,
@@ -100,6 +109,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             token_embd,
             embedding_scale: config.embedding_scale,
             position_embd,
+            layer_inputs: self.layer_inputs().await?,
             token_type: self.token_type().await?,
             embedding_norm,
             blocks,
@@ -119,9 +129,18 @@ impl<'a, S: ByteSource> Loader<'a, S> {
     /// The layers.
     pub(super) async fn blocks(&mut self) -> Result<Vec<Block>> {
         let tables = self.rope_tables().await?;
+        let mut memory_indices = Vec::new();
         let mut blocks = Vec::with_capacity(self.config.layers.len());
         for layer in 0..self.config.layers.len() {
-            blocks.push(self.block(layer, &tables).await?);
+            let memory_index = match self.config.layers[layer].kv_layer {
+                Some(earlier) => memory_indices[earlier],
+                None => self.config.kv_layers().take_while(|it| *it < layer).count(),
+            };
+            memory_indices.push(memory_index);
+            blocks.push(Block {
+                memory_index,
+                ..self.block(layer, &tables).await?
+            });
         }
         Ok(blocks)
     }
@@ -140,6 +159,8 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                 false => Mixer::Attention(self.attention(layer, tables).await?),
             },
             feed_forward: self.feed_forward(layer).await?,
+            input: self.layer_input(layer).await?,
+            memory_index: layer,
         })
     }
 
@@ -200,19 +221,22 @@ impl<'a, S: ByteSource> Loader<'a, S> {
     async fn attention(&mut self, layer: usize, tables: &RopeTables) -> Result<Attention> {
         let config = self.config;
         let LayerConfig { window, rope, .. } = config.layers[layer];
+        let sizes = config.sizes(layer);
+        let shares_kv = config.layers[layer].kv_layer.is_some();
         let (head_norm, row_norms) = self.qk_norms(layer).await?;
         let (rope_turns, magnitude) = match rope {
             LayerRope::Local => (tables.local.clone(), 1.0),
             LayerRope::Global | LayerRope::None => (tables.global.clone(), tables.magnitude),
         };
+        let is_local = rope == LayerRope::Local;
         let rope = config.rope().filter(|_| rope != LayerRope::None);
         let attn_qkv = self.qkv(layer).await?;
         let gate = match config.has_output_gate {
             true => Some(self.query_rows(layer, true).await?),
             false => None,
         };
-        let (at, stride) = attn_qkv.columns(config.q_dim(), config.kv_dim());
-        let usual_scale = (config.head_dim as f32).sqrt().recip();
+        let (at, stride) = attn_qkv.columns(config.q_dim(layer), config.kv_dim(layer));
+        let usual_scale = (sizes.head_dim as f32).sqrt().recip();
         Ok(Attention {
             attn_norm: self.norm_before(&name(layer, "attn_norm")).await?,
             attn_qkv,
@@ -224,22 +248,32 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             is_whole: !config.is_causal,
             head_norm,
             row_norms,
+            sinks: match config.has_sinks {
+                true => {
+                    let sinks = self.floats(&name(layer, "attn_sinks.weight")).await?;
+                    Some(self.tensors.vector(sinks))
+                }
+                false => None,
+            },
             rope_turns,
             shape: AttentionShape {
                 heads: config.heads,
-                kv_heads: config.kv_heads,
-                head_dim: config.head_dim,
+                kv_heads: sizes.kv_heads,
+                head_dim: sizes.head_dim,
                 // A window that no sequence exceeds needs no kernel of its own.
                 window: window.filter(|tokens| *tokens < self.context_tokens),
                 soft_cap: config.attention_soft_cap,
             },
             rope: RopeShape {
                 heads: config.heads,
-                kv_heads: config.kv_heads,
-                head_dim: config.head_dim,
+                kv_heads: sizes.kv_heads,
+                head_dim: sizes.head_dim,
                 neox: rope.is_some_and(|rope| rope.pairs == RopePairs::Halves),
                 by_parts: rope.is_some_and(|rope| rope.parts.is_some()),
-                rope_dims: rope.map_or(0, |rope| rope.dims),
+                rope_dims: rope
+                    .map_or(0, |rope| if is_local { rope.local_dims } else { rope.dims }),
+                norms_values: config.has_value_norm,
+                only_queries: shares_kv,
                 norm_last: config.qk_norm == QkNorm::RotatedHeads,
                 magnitude,
                 q_scale: config.attention_scale.unwrap_or(usual_scale),
@@ -256,9 +290,15 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         }
         let weight = |part: &str| name(layer, &format!("{part}.weight"));
         let q = self.tensors.tensor(&weight("attn_q_norm"))?;
-        let k = self.tensors.tensor(&weight("attn_k_norm"))?;
         let q = self.tensors.floats(q).await?;
-        let k = self.tensors.floats(k).await?;
+        let k = match self.config.layers[layer].kv_layer {
+            // There are no keys to normalize.
+            Some(_) => vec![0.0; q.len()],
+            None => {
+                let k = self.tensors.tensor(&weight("attn_k_norm"))?;
+                self.tensors.floats(k).await?
+            }
+        };
         let norm = |weight| Norm {
             weight: self.tensors.vector(weight),
             bias: None,
@@ -277,27 +317,30 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         if self.tensors.find(&format!("{fused}.weight")).is_some() {
             return Ok(Qkv::Fused(self.linear(&fused).await?));
         }
-        let names = ["attn_q", "attn_k", "attn_v"].map(|part| name(layer, part));
-        let weights = names.each_ref().map(|name| format!("{name}.weight"));
-        let [q, k, v] = weights.each_ref().map(|name| self.tensors.tensor(name));
-        if !can_join_qkv([q?, k?, v?], self.config, self.max_binding_bytes) {
-            let [q, k, v] = &names;
-            let q = match self.config.has_output_gate {
-                true => self.query_rows(layer, false).await?,
-                false => self.linear(q).await?,
-            };
-            return Ok(Qkv::Split([
-                q,
-                self.linear(k).await?,
-                self.linear(v).await?,
-            ]));
+        let parts = ["attn_q", "attn_k", "attn_v"];
+        let has_values = self.tensors.find(&name(layer, "attn_v.weight")).is_some();
+        let count = match self.config.layers[layer].kv_layer {
+            Some(_) => 1,
+            None => 2 + usize::from(has_values),
+        };
+        let names: Vec<String> = parts[..count].iter().map(|it| name(layer, it)).collect();
+        let weights: Vec<String> = names.iter().map(|name| format!("{name}.weight")).collect();
+        let tensors: Result<Vec<_>> = weights.iter().map(|it| self.tensors.tensor(it)).collect();
+        if !can_join_qkv(&tensors?, self.config, self.max_binding_bytes) {
+            let mut linears = Vec::new();
+            for (i, name) in names.iter().enumerate() {
+                linears.push(match i == 0 && self.config.has_output_gate {
+                    true => self.query_rows(layer, false).await?,
+                    false => self.linear(name).await?,
+                });
+            }
+            return Ok(Qkv::Split(linears));
         }
-        let weights = weights.each_ref().map(String::as_str);
+        let weights: Vec<&str> = weights.iter().map(String::as_str).collect();
         let weight = self.tensors.matrix(&weights).await?;
-        let (q, kv) = (self.config.q_dim(), self.config.kv_dim());
-        let bias = self
-            .biases(names.each_ref().map(String::as_str), [q, kv, kv])
-            .await?;
+        let (q, kv) = (self.config.q_dim(layer), self.config.kv_dim(layer));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let bias = self.biases(&names, &[q, kv, kv]).await?;
         Ok(Qkv::Fused(linear_of(weight, bias)))
     }
 
@@ -343,14 +386,21 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                     }
                 }
             }
+            FeedForwardKind::Mixed(experts, width) => FeedForward::Mixed(MixedFeedForward {
+                dense: self.gated(layer, experts.activation).await?,
+                dense_norm: self.norm(&name(layer, "post_ffw_norm_1")).await?,
+                experts: self.experts_beside(layer, experts, width).await?,
+                experts_norm: self.norm(&name(layer, "post_ffw_norm_2")).await?,
+            }),
         })
     }
 
     async fn gated(&mut self, layer: usize, activation: Activation) -> Result<GatedFeedForward> {
         let ffn_norm = self.norm_before(&name(layer, self.config.ffn_norm)).await?;
         let [gate, up] = ["ffn_gate", "ffn_up"].map(|part| name(layer, part));
+        let ffn = self.config.sizes(layer).ffn_dim;
         let biases = match self.config.has_gate_biases {
-            true => self.biases([&gate, &up], [self.config.ffn_dim; 2]).await?,
+            true => self.biases(&[&gate, &up], &[ffn; 2]).await?,
             false => None,
         };
         let (ffn_gate, ffn_up) = if self.tensors.find(&format!("{gate}.weight")).is_some() {
@@ -358,7 +408,6 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         } else {
             // One tensor holds the rows of the gate, then those of the other half.
             let both = self.tensors.tensor(&format!("{up}.weight"))?;
-            let ffn = self.config.ffn_dim;
             let gate = self.tensors.rows(&[(both, 0..ffn)]).await?;
             (gate, self.tensors.rows(&[(both, ffn..2 * ffn)]).await?)
         };
@@ -366,27 +415,45 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             ffn_norm,
             ffn_gate,
             ffn_up,
-            biases: biases.map(|it| reshape(it, [1, 2 * self.config.ffn_dim])),
+            biases: biases.map(|it| reshape(it, [1, 2 * ffn])),
             low_rank: None,
             ffn_down: self.linear(&name(layer, "ffn_down")).await?,
-            join: self
-                .join(layer, "post_ffw_norm", "layer_output_norm")
-                .await?,
+            join: Join {
+                out_scale: match self.config.layer_input_dim {
+                    0 => self.layer_scale(layer).await?,
+                    // The layer's input is added after it.
+                    _ => None,
+                },
+                ..self
+                    .join(layer, "post_ffw_norm", "layer_output_norm")
+                    .await?
+            },
             activation,
             variant: Variant::PORTABLE,
         })
     }
 
     async fn experts(&mut self, layer: usize, experts: Experts) -> Result<ExpertFeedForward> {
+        let count = experts.count;
+        let router = name(layer, "ffn_gate_inp");
+        let router_bias = self.biases(&[&router], &[count]).await?;
+        let [gate, up, down] = ["ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"];
+        let gate_biases = self.expert_biases(layer, &[gate, up], count).await?;
+        let down_biases = self.expert_biases(layer, &[down], count).await?;
         Ok(ExpertFeedForward {
             ffn_norm: self.norm(&name(layer, self.config.ffn_norm)).await?,
+            ffn_gate_inp: self.matrix(&router).await?,
+            router_norm: None,
+            shares_scale: None,
+            ffn_gate_inp_bias: router_bias,
+            gate_biases,
+            down_biases,
             bias: match self.bias(&name(layer, "exp_probs_b")).await? {
                 Some(bias) if experts.is_sigmoid => Some(self.tensors.vector(bias)),
                 _ => None,
             },
             is_sigmoid: experts.is_sigmoid,
             scale: self.config.residual_scale,
-            ffn_gate_inp: self.matrix(&name(layer, "ffn_gate_inp")).await?,
             ffn_gate_exps: self.matrix(&name(layer, "ffn_gate_exps")).await?,
             ffn_up_exps: self.matrix(&name(layer, "ffn_up_exps")).await?,
             ffn_down_exps: self.matrix(&name(layer, "ffn_down_exps")).await?,
@@ -395,6 +462,128 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             renormalize: experts.normalized,
             variant: Variant::PORTABLE,
         })
+    }
+
+    /// Experts beside a dense feed-forward: the rows of an expert's gate are followed by the others, its router has a norm of
+    /// its own, and its shares have factors.
+    async fn experts_beside(
+        &mut self,
+        layer: usize,
+        experts: Experts,
+        width: usize,
+    ) -> Result<ExpertFeedForward> {
+        let both = self
+            .tensors
+            .tensor(&name(layer, "ffn_gate_up_exps.weight"))?;
+        let halves = |half: usize| {
+            let firsts = (0..experts.count).map(move |expert| (2 * expert + half) * width);
+            firsts
+                .map(|first| (both, first..first + width))
+                .collect::<Vec<_>>()
+        };
+        let (gate, up) = (halves(0), halves(1));
+        let mut router_norm = self.norm(&name(layer, "pre_ffw_norm_2")).await?;
+        let scale = self.floats(&name(layer, "ffn_gate_inp.scale")).await?;
+        let by_width = (self.config.dim as f32).sqrt().recip();
+        let scale = scale.iter().map(|scale| scale * by_width);
+        router_norm.weight = self.tensors.vector(scale.collect());
+        let shares_scale = self.floats(&name(layer, "ffn_down_exps.scale")).await?;
+        Ok(ExpertFeedForward {
+            ffn_norm: self.norm(&name(layer, "pre_ffw_norm_2")).await?,
+            router_norm: Some(router_norm),
+            ffn_gate_inp: self.matrix(&name(layer, "ffn_gate_inp")).await?,
+            ffn_gate_inp_bias: None,
+            ffn_gate_exps: self.tensors.rows(&gate).await?,
+            ffn_up_exps: self.tensors.rows(&up).await?,
+            ffn_down_exps: self.matrix(&name(layer, "ffn_down_exps")).await?,
+            gate_biases: None,
+            down_biases: None,
+            bias: None,
+            is_sigmoid: false,
+            scale: 1.0,
+            shares_scale: Some(self.tensors.vector(shares_scale)),
+            used: experts.used,
+            activation: experts.activation,
+            renormalize: experts.normalized,
+            variant: Variant::PORTABLE,
+        })
+    }
+
+    /// `layer_output_scale`
+    async fn layer_scale(&mut self, layer: usize) -> Result<Option<Tensor<1>>> {
+        if !self.config.has_layer_scale {
+            return Ok(None);
+        }
+        let scale = self
+            .floats(&name(layer, "layer_output_scale.weight"))
+            .await?;
+        Ok(Some(self.tensors.vector(scale)))
+    }
+
+    async fn layer_input(&mut self, layer: usize) -> Result<Option<LayerInput>> {
+        let width = self.config.layer_input_dim;
+        if width == 0 {
+            return Ok(None);
+        }
+        let norm = self.norm(&name(layer, "post_norm")).await?;
+        Ok(Some(LayerInput {
+            inp_gate: self.linear(&name(layer, "inp_gate")).await?,
+            proj: self.linear(&name(layer, "proj")).await?,
+            join: Join {
+                norm: Some(norm),
+                sum_norm: None,
+                scale: 1.0,
+                out_scale: self.layer_scale(layer).await?,
+            },
+            first_column: upload_words(vec![(layer * width) as u32], [1], self.tensors.device()),
+            activation: self.config.feed_forward.activation(),
+        }))
+    }
+
+    async fn layer_inputs(&mut self) -> Result<Option<LayerInputs>> {
+        let (width, dim) = (self.config.layer_input_dim as f32, self.config.dim as f32);
+        if width == 0.0 {
+            return Ok(None);
+        }
+        let table = self.tensors.token_table(LAYER_TOKENS).await?;
+        let mut norm = self.norm("per_layer_proj_norm").await?;
+        let weights = self.floats("per_layer_proj_norm.weight").await?;
+        let weights = weights.iter().map(|weight| weight * FRAC_1_SQRT_2);
+        norm.weight = self.tensors.vector(weights.collect());
+        Ok(Some(LayerInputs {
+            token_rows: InPlace::new(reserve_words(MAX_ROWS * table.cols, self.tensors.device())),
+            token_embd: Arc::new(table),
+            token_scale: width.sqrt() * FRAC_1_SQRT_2,
+            model_proj: self.linear("per_layer_model_proj").await?,
+            model_scale: dim.sqrt().recip(),
+            norm,
+        }))
+    }
+
+    /// The biases of the experts' matrices, `[experts, rows of the parts]`; `None` if none has one.
+    async fn expert_biases(
+        &mut self,
+        layer: usize,
+        parts: &[&str],
+        count: usize,
+    ) -> Result<Option<Tensor<2>>> {
+        let mut of_parts = Vec::new();
+        for part in parts {
+            of_parts.extend(self.bias(&name(layer, part)).await?);
+        }
+        if of_parts.len() < parts.len() {
+            return Ok(None);
+        }
+        let rows: usize = of_parts.iter().map(|part| part.len() / count).sum();
+        let of_expert = |expert: usize| {
+            let parts = of_parts.iter();
+            parts.flat_map(move |part| {
+                let rows = part.len() / count;
+                part[expert * rows..][..rows].iter().copied()
+            })
+        };
+        let biases: Vec<f32> = (0..count).flat_map(of_expert).collect();
+        Ok(Some(reshape(self.tensors.vector(biases), [count, rows])))
     }
 
     /// Experts with the feed-forward beside them.
@@ -421,6 +610,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                     norm: None,
                     sum_norm: None,
                     scale: self.config.residual_scale,
+                    out_scale: None,
                 },
                 activation: experts.activation,
                 variant: Variant::PORTABLE,
@@ -483,21 +673,18 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             norm: self.norm_named(places.after.then_some(&*after)).await?,
             sum_norm: self.norm_named(places.on_sum.then_some(&*on_sum)).await?,
             scale: self.config.residual_scale,
+            out_scale: None,
         })
     }
 
     /// The biases of matrices with so many rows, one after another; `None` if none of them has one.
-    async fn biases<const N: usize>(
-        &mut self,
-        names: [&str; N],
-        rows: [usize; N],
-    ) -> Result<Option<Tensor<1>>> {
+    async fn biases(&mut self, names: &[&str], rows: &[usize]) -> Result<Option<Tensor<1>>> {
         let (mut biases, mut has_bias) = (Vec::new(), false);
-        for (name, len) in names.into_iter().zip(rows) {
+        for (name, len) in names.iter().zip(rows) {
             let part = self.bias(name).await?;
             has_bias |= part.is_some();
             // Zeros, if only the others have a bias.
-            biases.extend(part.unwrap_or_else(|| vec![0.0; len]));
+            biases.extend(part.unwrap_or_else(|| vec![0.0; *len]));
         }
         Ok(has_bias.then(|| self.tensors.vector(biases)))
     }

@@ -13,6 +13,7 @@ use super::layout::{RowRepacker, matrix_shape};
 use crate::{
     Error, Result,
     device::{ComputeDevice, upload},
+    model::layers::layer_input::TokenTable,
     ops::matrix::{Layout, Matrix, MatrixShape},
     tensor_types::TensorType,
     weights::{ByteSource, Gguf, TensorInfo},
@@ -82,6 +83,26 @@ impl<'a, S: ByteSource> TensorReader<'a, S> {
         let mut values = vec![0.0; tensor.element_count() as usize];
         tensor.ty.dequantize(&bytes, &mut values);
         Ok(values)
+    }
+
+    /// A table that stays on the host; empty in an outline.
+    pub(super) async fn token_table(&mut self, name: &str) -> Result<TokenTable> {
+        let tensor = self.tensor(name)?;
+        let mut bytes = Vec::new();
+        if let Some(source) = self.source {
+            bytes.resize(tensor.size_bytes as usize, 0);
+            for (i, part) in bytes.chunks_mut(CHUNK_BYTES).enumerate() {
+                let offset_bytes = tensor.offset_bytes + (i * CHUNK_BYTES) as u64;
+                self.read(source, offset_bytes, part).await?;
+            }
+        }
+        let MatrixShape { ty, rows, cols } = matrix_shape(tensor);
+        Ok(TokenTable {
+            bytes,
+            ty,
+            rows,
+            cols,
+        })
     }
 
     /// A vector on the device.

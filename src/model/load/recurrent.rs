@@ -150,6 +150,7 @@ impl<S: ByteSource> Loader<'_, S> {
                 norm: None,
                 sum_norm: None,
                 scale: config.residual_scale,
+                out_scale: None,
             },
         })
     }

@@ -10,6 +10,9 @@ use crate::{
     weights::{Gguf, TensorInfo},
 };
 
+/// The table of the tokens' vectors for all layers, which stays on the host.
+pub(in crate::model) const LAYER_TOKENS: &str = "per_layer_token_embd.weight";
+
 /// Tensors that some converters write and no model needs.
 const IGNORED: [&str; 1] = ["attn_rot_embd.weight"];
 
@@ -28,18 +31,20 @@ pub(super) fn check_tensors(
     check.layers_and_rest(max_binding_bytes)
 }
 
-/// Whether queries, keys and values can be one matrix: they have one type, are not normalized
+/// Whether queries, keys and values, or those of them that a layer projects, can be one matrix: they have one type, are not normalized
 /// separately, and take at most `max_binding_bytes` together.
 pub(super) fn can_join_qkv(
-    tensors: [&TensorInfo; 3],
+    tensors: &[&TensorInfo],
     config: &ModelConfig,
     max_binding_bytes: u64,
 ) -> bool {
-    let bytes = tensors.map(|tensor| DeviceBytes::of(tensor).largest());
+    let bytes = tensors
+        .iter()
+        .map(|tensor| DeviceBytes::of(tensor).largest());
     tensors.iter().all(|tensor| tensor.ty == tensors[0].ty)
         && config.qk_norm != QkNorm::Rows
         && !config.has_output_gate
-        && bytes.iter().sum::<u64>() <= max_binding_bytes
+        && bytes.sum::<u64>() <= max_binding_bytes
 }
 
 pub(super) struct Check<'a> {
@@ -79,7 +84,7 @@ impl<'a> Check<'a> {
                 )));
             }
             let bytes = DeviceBytes::of(tensor).largest();
-            if bytes > max_binding_bytes {
+            if bytes > max_binding_bytes && name != LAYER_TOKENS {
                 return Err(Error::UnsupportedModel(format!(
                     "tensor {name} takes {bytes} bytes, and this device's kernels see \
                      {max_binding_bytes} at most"
@@ -104,6 +109,13 @@ impl<'a> Check<'a> {
         {
             let rows = types.shape.get(1).copied().unwrap_or(0) as usize;
             self.needed("token_types.weight", &[dim, rows])?;
+        }
+        let width = self.config.layer_input_dim;
+        if width > 0 {
+            let all = width * self.config.layers.len();
+            self.needed(LAYER_TOKENS, &[all, vocab])?;
+            self.linear("per_layer_model_proj", [dim, all])?;
+            self.norm("per_layer_proj_norm", width)?;
         }
         self.dense()?;
         match &self.config.positions {
@@ -147,7 +159,8 @@ impl<'a> Check<'a> {
 
     fn attention(&mut self, layer: usize) -> Result<()> {
         let config = self.config;
-        let (dim, q, kv) = (config.dim, config.q_dim(), config.kv_dim());
+        let (dim, q, kv) = (config.dim, config.q_dim(layer), config.kv_dim(layer));
+        let head_dim = config.sizes(layer).head_dim;
         let name = |part: &str| format!("blk.{layer}.{part}");
         if config.norm_places.before {
             self.norm(&name("attn_norm"), dim)?;
@@ -160,21 +173,35 @@ impl<'a> Check<'a> {
                 )));
             }
             self.linear(&name("attn_qkv"), [dim, q + 2 * kv])?;
+        } else if config.layers[layer].kv_layer.is_some() {
+            self.linear(&name("attn_q"), [dim, q])?;
+            // Not used.
+            self.possible(&name("attn_k.weight"), &[dim, kv])?;
+            self.possible(&name("attn_v.weight"), &[dim, kv])?;
+            self.possible(&name("attn_k_norm.weight"), &[head_dim])?;
         } else {
             // The rows of each query head are followed by those of its gate.
             let gates = if config.has_output_gate { q } else { 0 };
             self.linear(&name("attn_q"), [dim, q + gates])?;
             self.linear(&name("attn_k"), [dim, kv])?;
-            self.linear(&name("attn_v"), [dim, kv])?;
+            // Keys are values in layers without some, of models that normalize values.
+            if !config.has_value_norm || self.is_there(&name("attn_v.weight")) {
+                self.linear(&name("attn_v"), [dim, kv])?;
+            }
         }
         let normed = match config.qk_norm {
             QkNorm::None => None,
-            QkNorm::Heads | QkNorm::RotatedHeads => Some([config.head_dim; 2]),
+            QkNorm::Heads | QkNorm::RotatedHeads => Some([head_dim; 2]),
             QkNorm::Rows => Some([q, kv]),
         };
         if let Some([q, k]) = normed {
             self.needed(&name("attn_q_norm.weight"), &[q])?;
-            self.needed(&name("attn_k_norm.weight"), &[k])?;
+            if config.layers[layer].kv_layer.is_none() {
+                self.needed(&name("attn_k_norm.weight"), &[k])?;
+            }
+        }
+        if config.has_sinks {
+            self.needed(&name("attn_sinks.weight"), &[config.heads])?;
         }
         self.linear(&name("attn_output"), [q, dim])?;
         if config.norm_places.after {
@@ -195,6 +222,20 @@ impl<'a> Check<'a> {
             self.norm(&name(config.ffn_norm), dim)?;
         }
         match kind {
+            FeedForwardKind::Mixed(experts, width) => {
+                self.needed(&name("ffn_gate.weight"), &[dim, ffn])?;
+                self.needed(&name("ffn_up.weight"), &[dim, ffn])?;
+                self.linear(&name("ffn_down"), [ffn, dim])?;
+                let count = experts.count;
+                self.needed(&name("ffn_gate_inp.weight"), &[dim, count])?;
+                self.needed(&name("ffn_gate_inp.scale"), &[dim])?;
+                self.needed(&name("ffn_gate_up_exps.weight"), &[dim, 2 * width, count])?;
+                self.needed(&name("ffn_down_exps.weight"), &[width, dim, count])?;
+                self.needed(&name("ffn_down_exps.scale"), &[count])?;
+                for norm in ["post_ffw_norm_1", "pre_ffw_norm_2", "post_ffw_norm_2"] {
+                    self.norm(&name(norm), dim)?;
+                }
+            }
             FeedForwardKind::Gated(_) if self.is_there(&name("ffn_gate.weight")) => {
                 self.needed(&name("ffn_gate.weight"), &[dim, ffn])?;
                 self.needed(&name("ffn_up.weight"), &[dim, ffn])?;
@@ -219,6 +260,12 @@ impl<'a> Check<'a> {
                 self.needed(&name("ffn_gate_exps.weight"), &[dim, ffn, count])?;
                 self.needed(&name("ffn_up_exps.weight"), &[dim, ffn, count])?;
                 self.needed(&name("ffn_down_exps.weight"), &[ffn, dim, count])?;
+                if config.has_gate_biases {
+                    self.possible(&name("ffn_gate_inp.bias"), &[count])?;
+                    self.possible(&name("ffn_gate_exps.bias"), &[ffn, count])?;
+                    self.possible(&name("ffn_up_exps.bias"), &[ffn, count])?;
+                    self.possible(&name("ffn_down_exps.bias"), &[dim, count])?;
+                }
                 if experts.is_sigmoid {
                     self.possible(&name("exp_probs_b.bias"), &[count])?;
                 }
@@ -238,6 +285,15 @@ impl<'a> Check<'a> {
         }
         if config.norm_places.on_sum {
             self.norm(&name("layer_output_norm"), dim)?;
+        }
+        if config.has_layer_scale {
+            self.needed(&name("layer_output_scale.weight"), &[1])?;
+        }
+        let width = config.layer_input_dim;
+        if width > 0 {
+            self.linear(&name("inp_gate"), [dim, width])?;
+            self.linear(&name("proj"), [width, dim])?;
+            self.norm(&name("post_norm"), dim)?;
         }
         Ok(())
     }

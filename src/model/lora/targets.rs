@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::model::layers::{
     attention::{Attention, Qkv},
     decoder::Decoder,
-    feed_forward::FeedForward,
+    feed_forward::{FeedForward, MixedFeedForward},
     linear::Linear,
     low_rank::LowRank,
     mixer::Mixer,
@@ -101,16 +101,19 @@ fn attention_targets<'a>(
     let v = |first_row| names.tensor("attn_v", first_row);
     match &mut attention.attn_qkv {
         Qkv::Fused(linear) => {
+            let rows = linear.weight.shape.rows;
             let tensors = match names.find("attn_qkv") {
                 Some(fused) => vec![fused],
+                None if rows == q_dim => vec![q],
+                None if rows < q_dim + 2 * kv_dim => vec![q, k(q_dim)],
                 None => vec![q, k(q_dim), v(q_dim + kv_dim)],
             };
             targets.push(Target::new(linear, tensors));
         }
-        Qkv::Split([q_linear, k_linear, v_linear]) => {
-            targets.push(Target::new(q_linear, vec![q]));
-            targets.push(Target::new(k_linear, vec![k(0)]));
-            targets.push(Target::new(v_linear, vec![v(0)]));
+        Qkv::Split(linears) => {
+            for (linear, tensor) in linears.iter_mut().zip([q, k(0), v(0)]) {
+                targets.push(Target::new(linear, vec![tensor]));
+            }
         }
     }
     let output = vec![names.tensor("attn_output", 0)];
@@ -124,7 +127,7 @@ fn feed_forward_targets<'a>(
 ) {
     let down = vec![names.tensor("ffn_down", 0)];
     match feed_forward {
-        FeedForward::Gated(layer) => {
+        FeedForward::Gated(layer) | FeedForward::Mixed(MixedFeedForward { dense: layer, .. }) => {
             let shape = layer.ffn_gate.shape;
             targets.push(Target {
                 tensors: match names.find("ffn_gate") {

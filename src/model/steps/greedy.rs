@@ -23,6 +23,11 @@ impl Steps {
 
     /// Greedy steps on what the last choice left on the device; nothing is uploaded.
     pub fn greedy(&mut self, steps: usize) -> Result<()> {
+        if steps > 0 && self.needs_tokens() {
+            return Err(Error::Internal(
+                "steps whose tokens the host does not know".into(),
+            ));
+        }
         match (self.device.recorder(), &self.greedy) {
             (Some(gpu), Some(greedy)) => {
                 // SAFETY: `self` owns every tensor the graphs were recorded with.

@@ -34,10 +34,7 @@ use self::{
 use super::{
     config::ModelConfig,
     kv_reservation::{ENCODER_BATCH_TOKENS, KvReservation},
-    layers::{
-        decoder::Decoder,
-        mixer::{LayerMemory, Mixer},
-    },
+    layers::{decoder::Decoder, mixer::LayerMemory},
     slots::Slots,
 };
 use crate::{
@@ -112,13 +109,10 @@ impl Steps {
         decoder: Decoder,
         given: Option<InPlace>,
         config: &ModelConfig,
-        reservation: KvReservation,
+        reservation: &KvReservation,
     ) -> Steps {
         let tensors = device.tensors();
-        let memory = match config.is_causal {
-            true => layer_memory(&decoder, reservation, tensors),
-            false => vec![reservation.layer_memory(false, tensors)],
-        };
+        let memory = reservation.memories(tensors);
         let step = match config.is_causal {
             true => Step::new(MAX_TOKENS, MAX_BATCH * reservation.pages, tensors),
             false => {
@@ -167,6 +161,18 @@ impl Steps {
         self.given.is_some()
     }
 
+    /// Whether a step needs rows of its tokens from the host, so that tokens that the device chooses have to be read before
+    /// they are fed.
+    pub fn needs_tokens(&self) -> bool {
+        self.decoder.layer_inputs.is_some()
+    }
+
+    fn give_tokens(&mut self, tokens: &[u32]) {
+        if let Some(inputs) = &mut self.decoder.layer_inputs {
+            inputs.give(tokens);
+        }
+    }
+
     /// Sets the first of the rows that ids beyond the embedding table mean, `[rows, dim]`, for the next step. Further
     /// parts are added to the outputs of the first layers, one each.
     pub fn give_rows(&mut self, parts: &[Vec<f32>]) -> Result<()> {
@@ -201,7 +207,9 @@ impl Steps {
         }
         self.compiles_late = which == WarmUp::Decode;
         match self.device.recorder() {
-            Some(_) if chooses_on_device(self.variant) => self.choose_on_device(known).await,
+            Some(_) if chooses_on_device(self.variant) && !self.needs_tokens() => {
+                self.choose_on_device(known).await
+            }
             _ => Ok(()),
         }
     }
@@ -249,6 +257,7 @@ impl Steps {
         self.device.give_turn().await;
         let ids = ids_of(&mut self.ids, rows, self.device.tensors());
         ids.write(0, tokens.to_vec());
+        self.give_tokens(tokens);
         self.set_step(segments);
         self.feed_ready(rows)
     }
@@ -256,6 +265,7 @@ impl Steps {
     /// Feeds tokens of one sequence without a graph; returns the logits `[tokens, vocab]`.
     pub fn launch(&mut self, segment: Segment<'_>, tokens: &[u32]) -> Tensor<2> {
         self.set_step(&[segment]);
+        self.give_tokens(tokens);
         let ids = upload(tokens, self.device.tensors());
         let x = self
             .decoder
@@ -374,19 +384,6 @@ impl Steps {
         let words = read_all(tensors.into_iter().map(Tensor::into_dispatch).collect()).await;
         words.map_err(|e| self.device.failure(e))
     }
-}
-
-/// The memory of every layer.
-fn layer_memory(
-    decoder: &Decoder,
-    reservation: KvReservation,
-    device: &Device,
-) -> Vec<LayerMemory> {
-    let layers = decoder.blocks.iter().map(|block| {
-        let is_recurrent = matches!(block.mixer, Mixer::Recurrent(_));
-        reservation.layer_memory(is_recurrent, device)
-    });
-    layers.collect()
 }
 
 /// The ids that steps of this many rows read.

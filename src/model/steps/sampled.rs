@@ -21,9 +21,12 @@ impl Steps {
         self.sampler_verdict
     }
 
-    /// Creates samplers on the device, if the kernels of [`sample`](Self::sample) pass validation
+    /// Creates samplers on the device, if the host need not know the tokens and the kernels of [`sample`](Self::sample) pass validation
     /// there. What is `known` of these kernels is believed.
     pub async fn choose_on_device(&mut self, known: Option<SamplerVerdict>) -> Result<()> {
+        if self.needs_tokens() {
+            return Ok(());
+        }
         let slots = Slots::new(self.vocab, self.context_tokens, self.device.tensors());
         let shape = slots.memory.shape();
         let is_right = match known {

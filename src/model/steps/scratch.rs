@@ -3,7 +3,7 @@
 
 use super::sizes::{BATCH_ROWS, MAX_BATCH, MAX_TOKENS, encoder_rows};
 use crate::model::{
-    config::{FeedForwardKind, ModelConfig},
+    config::ModelConfig,
     kv_reservation::{ENCODER_BATCH_TOKENS, KvReservation},
     slots::Slots,
 };
@@ -13,15 +13,21 @@ const LIVE_TENSORS: u64 = 6;
 
 /// Elements of a row of each of a step's tensors but the logits.
 fn widths(config: &ModelConfig) -> [usize; 6] {
-    let (q, kv) = (config.q_dim(), config.kv_dim());
+    let most = |size: fn(&ModelConfig, usize) -> usize| {
+        let sizes = (0..config.layers.len()).map(|layer| size(config, layer));
+        sizes.max().unwrap_or(0)
+    };
+    let (q, kv) = (most(ModelConfig::q_dim), most(ModelConfig::kv_dim));
+    let inputs = config.layers.len() * config.layer_input_dim;
     let channels = config.recurrence.map_or(0, |it| it.channels(config.dim));
-    [config.dim, q, kv, q + 2 * kv, config.ffn_dim, channels]
+    let ffn = config.ffn_dim.max(inputs);
+    [config.dim, q, kv, q + 2 * kv, ffn, channels]
 }
 
 /// Approximate size that the memory pool grows to, in bytes: the room in which the largest steps are
 /// recorded, which smaller steps share, the logits of batches, and the samplers. Memory that depends on the
 /// kernel variant is not included.
-pub fn scratch_bytes(config: &ModelConfig, reservation: KvReservation) -> u64 {
+pub fn scratch_bytes(config: &ModelConfig, reservation: &KvReservation) -> u64 {
     // In u64, because the model may be too large for any device.
     let elements = |rows: usize, width: usize| rows as u64 * width as u64;
     if !config.is_causal {
@@ -36,7 +42,7 @@ pub fn scratch_bytes(config: &ModelConfig, reservation: KvReservation) -> u64 {
         .map(|width| elements(MAX_TOKENS, width))
         .iter()
         .sum();
-    if let FeedForwardKind::Experts(experts) = config.feed_forward {
+    if let Some(experts) = config.feed_forward.experts() {
         room += experts.used as u64 * elements(MAX_TOKENS, config.ffn_dim + config.dim);
     }
     // The logits after a step's last token, and those of each size of batch.

@@ -1,9 +1,13 @@
 //! How many rows steps have, and which steps are recorded at start-up.
 
-use crate::ops::{Variant, matvec};
+use crate::{
+    model::layers::layer_input,
+    ops::{Variant, matvec},
+};
 
 /// Most tokens of a step.
 pub(in crate::model) const MAX_TOKENS: usize = 256;
+const _: () = assert!(MAX_TOKENS <= layer_input::MAX_ROWS);
 /// Most sequences of a batch.
 pub(in crate::model) const MAX_BATCH: usize = matvec::MAX_TOKENS;
 /// Ids that greedy steps collect on the device before the host reads them.

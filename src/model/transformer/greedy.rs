@@ -19,13 +19,15 @@ impl Transformer {
         let start_ms = self.device().now_ms();
         let mut chosen = Vec::with_capacity(steps);
         let mut feed = None;
+        let needs_tokens = self.steps.needs_tokens();
+        let most = if needs_tokens { 1 } else { CHOSEN_IDS };
         while chosen.len() < steps {
-            let count = (steps - chosen.len()).min(CHOSEN_IDS);
+            let count = (steps - chosen.len()).min(most);
             let next = feed
                 .as_ref()
                 .map_or_else(|| input, |id| input.after(std::slice::from_ref(id)));
             let ready = match next.ids() {
-                [id] => self.steps.take_ready(memory, *id),
+                [id] if !needs_tokens => self.steps.take_ready(memory, *id),
                 _ => None,
             };
             let before = match ready {

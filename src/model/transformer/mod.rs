@@ -18,7 +18,7 @@ use super::{
     features::Features,
     image_rows::Vision,
     kv_reservation::KvReservation,
-    layers::{decoder::Decoder, mixer::Mixer},
+    layers::decoder::Decoder,
     load::{Plan, TowerPlan},
     lora::{self, Adapter},
     pace::Pace,
@@ -79,7 +79,7 @@ impl Transformer {
             ..
         } = plan;
         Transformer {
-            steps: Steps::new(device, variant, decoder, given, &config, reservation),
+            steps: Steps::new(device, variant, decoder, given, &config, &reservation),
             config,
             matrices,
             reservation,
@@ -117,16 +117,7 @@ impl Transformer {
         variant: Variant,
         warm_up: WarmUp,
     ) -> Vec<Kernel> {
-        // Nothing runs, so all layers of a kind may share one.
-        let kinds = [false, true].map(|is_recurrent| {
-            let reservation = plan.reservation;
-            reservation.layer_memory(is_recurrent, device.tensors())
-        });
-        let layers = decoder.blocks.iter().map(|block| match block.mixer {
-            Mixer::Attention(_) => kinds[0].clone(),
-            Mixer::Recurrent(_) => kinds[1].clone(),
-        });
-        let memory: Vec<_> = layers.collect();
+        let memory = plan.reservation.outlines(device.tensors());
         let given = given_rows(plan, device);
         let rows = warm_rows(variant, warm_up);
         let mut kernels = step_kernels(decoder, given.as_ref(), &memory, device.tensors(), rows);

@@ -100,6 +100,7 @@ pub fn turn_by_places(layers: &mut ModelConfig) {
         base: DEFAULT_BASE,
         local_base: None,
         pairs: RopePairs::Halves,
+        local_dims: layers.head_dim,
         dims: layers.head_dim,
         scaling: Scaling::None,
         parts: Some(RopeParts::Grid),

@@ -88,9 +88,8 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
         context_tokens: patches,
         layers: vec![
             LayerConfig {
-                window: None,
                 rope: LayerRope::None,
-                is_recurrent: false,
+                ..LayerConfig::PLAIN
             };
             count
         ],
@@ -105,6 +104,10 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
         qk_norm: QkNorm::None,
         positions: Positions::Learned,
         attention_scale: None,
+        has_value_norm: false,
+        has_layer_scale: false,
+        layer_input_dim: 0,
+        has_sinks: false,
         attention_soft_cap: None,
         feed_forward: FeedForwardKind::Plain(activation),
         leading_dense: None,

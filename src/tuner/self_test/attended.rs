@@ -143,9 +143,9 @@ fn causal_and_seen_whole(
     };
     let mut step = Step::new(tokens, segments.len() * pages.len(), device);
     step.set(&segments);
-    if !attention_split::serves(tokens, variant) {
+    if !attention_split::serves(tokens, shape.head_dim, variant) {
         let q = rows(tokens, shape.q_dim(), 0.3, device);
-        return attention(q, &kv, &step, shape, variant);
+        return attention(q, &kv, &step, None, shape, variant);
     }
     let (q_dim, stride) = (shape.q_dim(), shape.q_dim() + 2 * kv_dim);
     let rope = RopeShape {
@@ -155,6 +155,8 @@ fn causal_and_seen_whole(
         neox: true,
         by_parts: false,
         norm_last: false,
+        norms_values: false,
+        only_queries: false,
         rope_dims: shape.head_dim,
         magnitude: 1.0,
         q_scale: 1.0,
@@ -165,7 +167,7 @@ fn causal_and_seen_whole(
     let qkv = [qkv.clone(), qkv.clone(), qkv];
     let radians: Vec<f64> = (0..shape.head_dim / 2).map(|i| 0.1 * i as f64).collect();
     let turns = turns(&radians, device);
-    attention_split(qkv, None, turns, &mut kv, &step, rope, shape)
+    attention_split(qkv, None, turns, &mut kv, &step, None, rope, shape)
 }
 
 #[cfg(test)]
@@ -240,7 +242,7 @@ mod tests {
                 };
                 assert!(check(with(&|_| ())).is_ok());
                 let (q, kv, step, shape) = sequences(&device, format, window);
-                let later_tokens_left_out = attention(q, &kv, &step, shape, variant);
+                let later_tokens_left_out = attention(q, &kv, &step, None, shape, variant);
                 let other_window = with(&|shape| {
                     shape.window = Some(window.map_or(PAGE_TOKENS / 2, |window| window + 1));
                 });

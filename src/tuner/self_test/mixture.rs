@@ -49,15 +49,16 @@ pub(super) fn mixture(
     let small = |n: usize, step| wave(n, step).into_iter().map(|v| 0.05 * v).collect();
     let x = upload(small(tokens * dim, 0.3), [tokens, dim], device);
     // No two scores are equal, because rounding would decide between them.
-    let routes = route_experts(rows(tokens, SHAPE.experts, 0.9, device), None, SHAPE);
+    let routes = route_experts(rows(tokens, SHAPE.experts, 0.9, device), None, None, SHAPE);
     if tokens <= MAX_TOKENS {
         let norm = Some((upload(small(dim, 0.7), [dim], device), 1e-5));
         let (chosen, few) = (routes.experts.clone(), x.clone());
-        let hidden =
-            expert_gated_matvec(few, norm, &gate, &up, ffn_dim, chosen, ACTIVATION, variant);
-        return expert_matvec(hidden, &down, routes, x, variant);
+        let hidden = expert_gated_matvec(
+            few, norm, &gate, &up, ffn_dim, chosen, None, ACTIVATION, variant,
+        );
+        return expert_matvec(hidden, &down, None, routes, Some(x), dim, variant);
     }
-    let groups = group_experts(routes.experts, SHAPE.experts);
+    let groups = group_experts(routes.experts.clone(), SHAPE.experts);
     let (used, many) = (SHAPE.used, x.clone());
     let hidden = expert_gated_matmul(
         many,
@@ -66,9 +67,10 @@ pub(super) fn mixture(
         ffn_dim,
         used,
         groups.clone(),
+        None,
         ACTIVATION,
         variant,
     );
     let products = expert_matmul(hidden, &down, dim, groups, variant);
-    sum_experts(products, routes.shares, x)
+    sum_experts(products, routes, None, Some(x))
 }

@@ -52,7 +52,7 @@ def check(mode):
     assert completion.usage.total_tokens > 0
     if IS_ALL:
         *_, last = client.create_partial(**request)
-        assert last.name == person.name, last
+        assert last.name and isinstance(last.age, int), last
         people = client.create_iterable(**request)
         assert next(iter(people)).name
 

@@ -12,7 +12,7 @@ import type {
 import type { ImageInput } from "./attachments.js";
 import type { AnswerStream, CallOptions, Calls, ComingStream, Open, Typed } from "./calls.js";
 
-/** What a request for a message and one for the number of its tokens have in common. */
+/** The fields that a request for a message and one for the number of its tokens have in common. */
 type Common = Omit<
   MessageFields,
   | "max_tokens"

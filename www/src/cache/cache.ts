@@ -21,7 +21,7 @@ export interface CachedFile {
   url: string;
   /** Undefined if a server did not send it and the download is not complete. */
   sizeBytes: number | undefined;
-  /** How much of the file is stored. */
+  /** The number of bytes of the file that are stored. */
   storedBytes: number;
   /** The space that it takes, with that of a newer version in progress. */
   occupiedBytes: number;

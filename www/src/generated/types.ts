@@ -556,7 +556,7 @@ export type CompletionFields = {
 export type ContainerReport = {
   /** Format of the files with tensors. */
   kind: "gguf" | "safetensors",
-  /** How many of them were opened. */
+  /** The number of files that were opened. */
   files: number, };
 
 /** A token with its log-probability. */
@@ -569,7 +569,7 @@ export type ContentEntry = { token: string,
 /** One of the most likely tokens. */
 export type ContentTop = { token: string, logprob: number, bytes: Array<number>, };
 
-/** What happens when the prompt and `max_tokens` exceed the context. */
+/** The treatment of a prompt and `max_tokens` that exceed the context. */
 export type ContextLengthExceededBehavior = "truncate" | "error";
 
 /** The word `"context"`: until the context is full. */
@@ -975,7 +975,7 @@ export type MessageBlock = { "type": "text", text: string,
   /** The arguments; of a call that was cut off, what is whole of them. */
   input: unknown, };
 
-/** What an event appends to a block. */
+/** The part that an event appends to a block. */
 export type MessageBlockDelta = { "type": "text_delta", text: string, } | { "type": "thinking_delta", thinking: string, } | { "type": "input_json_delta", partial_json: string, };
 
 /** How a message ended; the members are null until it has. */
@@ -1162,7 +1162,7 @@ export type MessageObject = { id: string, type: "message", role: "assistant",
   /** The stop sequence that ended it, if one did. */
   stop_sequence: string | null, };
 
-/** What the answer is like. */
+/** Settings of the answer. */
 export type MessageOutputConfig = { format?: MessageFormat | null,
   /** If the chat template knows the word. */
   effort?: "low" | "medium" | "high" | "xhigh" | "max" | null, };
@@ -1205,11 +1205,11 @@ export type MessageTurnBlock = { "type": "text", text: string, } | { "type": "im
 
 /** Token counts of a message. */
 export type MessageUsage = {
-  /** Of the prompt, without those that were cached. */
+  /** Tokens of the prompt, without those that were cached. */
   input_tokens: number,
   /** Always 0. */
   cache_creation_input_tokens: number,
-  /** Found in the KV cache. */
+  /** Tokens of the prompt that were found in the KV cache. */
   cache_read_input_tokens: number,
   /** Thinking included. */
   output_tokens: number, output_tokens_details: MessageOutputTokens, };
@@ -1511,7 +1511,7 @@ export type ResponseInputReasoning = { type: "reasoning", content?: { type: "rea
 export type ResponseInputTokenCount = { object: "response.input_tokens", input_tokens: number, };
 
 export type ResponseInputTokens = {
-  /** Found in the KV cache. */
+  /** Tokens of the prompt that were found in the KV cache. */
   cached_tokens: number, };
 
 /** An item of the output. */
@@ -1606,7 +1606,7 @@ export type RopeReport = {
   /** Context of the training, in tokens, where the scaling says so. */
   originalTokens: number | null, };
 
-/** How far `temperature`, penalties and biases may go. */
+/** The bounds of `temperature`, penalties and biases. */
 export type SamplingBounds = "standard" | "open";
 
 /** Log-probabilities in the form that the request and the switch `logprobsShape` ask for. */
@@ -1639,30 +1639,32 @@ export type StructuredOutputs = {
   /** A regular expression of the white space between JSON tokens. */
   whitespace_pattern?: string | null, };
 
-/** What `suffix` means. */
+/** The meaning of `suffix`. */
 export type SuffixMode = "append" | "fim" | "reject";
 
 /** How the endpoint behaves where vendors differ. The JSON form has camelCase names. */
 export type Switches = {
-  /** Whether a matched stop string is returned when the request does not say. */
+  /** Default of `include_stop_str_in_output`: whether a matched stop string is returned. */
   stopTextIncluded: boolean,
-  /** What happens when prompt and `max_tokens` exceed the context and the request does not say. */
+  /** Default of `context_length_exceeded_behavior`: `"truncate"` generates what fits, `"error"` refuses the request. */
   contextLengthExceededBehavior: ContextLengthExceededBehavior,
-  /** `max_tokens` of a request without it. */
+  /** Default of `max_tokens`; `"context"` generates until the context is full. */
   defaultMaxTokens: DefaultMaxTokens,
-  /** Most tokens of a message without `max_tokens`, as far as they fit the context. */
+  /** Most tokens of a message without `max_tokens`, as far as they fit the context; `"context"`: all that fit. */
   defaultMaxMessageTokens: DefaultMaxTokens,
-  /** What `suffix` means when the request does not say. */
+  /** Default of `suffix_mode`: `"append"`, `"fim"` or `"reject"`. */
   suffixMode: SuffixMode,
-  /** What happens to unknown fields. */
+  /** The treatment of unknown fields: `"ignore"` warns once per name, `"error"` refuses the request. */
   unknownFields: UnknownFields,
-  /** Token counts in streams that do not ask for them. */
+  /** Token counts in streams that do not ask for them. True: as if every stream set `include_usage`; `"last_choice"`: in
+  * the last chunk that has a choice, without an extra chunk. */
   alwaysIncludeUsage: AlwaysIncludeUsage,
-  /** Unit of `mirostat_target`. */
+  /** Unit of `mirostat_target`: `"perplexity"` or `"bits"`. */
   mirostatTargetUnit: MirostatTargetUnit,
-  /** The distribution that log-probabilities describe when the request does not say. */
+  /** Default of `logprobs_mode`: the distribution that log-probabilities describe, `"raw"` or `"processed"`. */
   logprobsMode: "raw" | "processed",
-  /** What `text_offset` counts from when the prompt is not echoed. */
+  /** Where `text_offset` counts from when the prompt is not echoed: `"text"`, the start of the text, or `"prompt"`, the
+  * start of the prompt. */
   textOffsetBase: TextOffsetBase,
   /** Largest `logprobs`. */
   maxLogprobs: number,
@@ -1676,47 +1678,48 @@ export type Switches = {
   maxPrompts: number,
   /** Most candidates of one request over all its prompts. */
   maxSequences: number,
-  /** Whether the sampling values that the model's files recommend, and their limit of tokens, fill what the request leaves
-  * out. */
+  /** Where the sampling values and the limit of tokens that the model's files recommend fill what the request leaves out:
+  * `"messages"`: in chat and responses; true: everywhere; false: nowhere. */
   useModelGenerationDefaults: UseModelDefaults,
   /** Whether a request without `model` means `"default"`. */
   allowMissingModel: boolean,
-  /** What a request gets while its model loads. */
+  /** The treatment of a request while its model loads: `"wait"` holds it, `"error"` refuses it with 503. `createEngine`
+  * sets `"wait"`, unless there is an `upstream`. */
   whenModelNotReady: WhenModelNotReady,
-  /** If set, every request except `OPTIONS` requires `Authorization: Bearer <key>`. */
+  /** If set, every request except `OPTIONS` requires `Authorization: Bearer <key>` or `X-Api-Key: <key>`. */
   apiKey: string | null,
-  /** Cross-origin access. */
+  /** Cross-origin access: the value of `Access-Control-Allow-Origin`. */
   cors: Cors,
   /** The paths below which the routes are. */
   basePaths: Array<string>,
-  /** Largest request body. */
+  /** Largest request body in bytes. */
   maxBodyBytes: number,
   /** Whether images may be at `http:` and `https:` URLs, which a web page fetches under its own rules. */
   remoteImages: boolean,
-  /** Most waiting requests; the engine enforces it. */
+  /** Most waiting requests; more are refused with 429. */
   maxQueue: number,
-  /** Silence on a stream after which a comment is sent; 0 sends none. */
+  /** Silence on a stream in milliseconds after which a comment is sent; 0 sends none. */
   keepAliveMs: number,
   /** If set, answers begin with `"$schema"`; an absolute URL. */
   schemaUrl: string | null,
-  /** The form of `logprobs` in answers. */
+  /** The form of `logprobs` in answers: `"arrays"`, or `"content"` as chat completions have it. */
   logprobsShape: LogprobsShape,
   /** Whether `logprobs` may be a boolean without `top_logprobs`. */
   booleanLogprobs: boolean,
-  /** How far `temperature`, penalties and biases may go. */
+  /** The bounds of `temperature`, penalties and biases: `"standard"`, or `"open"` without upper bounds. */
   samplingBounds: SamplingBounds,
-  /** Which names tools may have. */
+  /** The names that tools may have: `"standard"` (1 to 64 of `A-Z a-z 0-9 _ -`), or `"any"` that is not empty. */
   toolNames: ToolNames,
   /** Whether an object of a JSON schema without `additionalProperties` may have members that the schema does not name,
   * and a tuple further items. */
   openObjects: boolean,
-  /** Whether an array of `prompt` may hold strings and token ids. */
+  /** Whether an array of `prompt` may hold strings and token ids, as llama.cpp takes it. */
   mixedPrompts: boolean,
   /** Status of requests that are JSON, but not valid: 400 or 422. */
   invalidRequestStatus: 400 | 422,
-  /** Longest time a request may take to answer; none by default. */
+  /** Longest time a request may take to answer, in milliseconds. */
   requestTimeoutMs: number | null,
-  /** The chat template instead of those of the model's files. */
+  /** The text of a chat template (Jinja) instead of those of the model's files. */
   chatTemplate: string | null,
   /** A conversation that ends with a message of the assistant is continued within it, unless the request says otherwise. */
   assistantPrefill: boolean,
@@ -1724,7 +1727,7 @@ export type Switches = {
   timings: boolean,
   /** After a chat message, feed the conversation while the engine is idle, so that its next turn begins sooner. */
   prepareNextTurn: boolean,
-  /** What the alias `default` means when several models are ready. */
+  /** The model that `"default"` means when several models are ready. */
   defaultModel: string | null, };
 
 /** A request for the text of messages; `docs/api.md` says what each field means. */
@@ -1761,7 +1764,7 @@ export type TensorTypeReport = {
   /** Their bytes in that type. */
   bytes: number, };
 
-/** What `text_offset` counts from when the prompt is not echoed. */
+/** The start of `text_offset` when the prompt is not echoed. */
 export type TextOffsetBase = "text" | "prompt";
 
 /** How long the prompt and the completion took, waiting included, with the switch `timings`. */
@@ -1851,7 +1854,7 @@ export type ToolChoice = "none" | "auto" | "required" | ToolName | { type: "allo
 /** A tool of `tools`, by name. */
 export type ToolName = { type: "function", name: string, } | { type: "function", function: { name: string }, };
 
-/** Which names tools may have. */
+/** The names that tools may have. */
 export type ToolNames = "standard" | "any";
 
 /** How tools get into a prompt. */
@@ -1876,7 +1879,7 @@ export type TowerSizes = {
   /** The sizes and tokens of images. */
   images: ImageSizes, };
 
-/** What happens to unknown fields. */
+/** The treatment of unknown fields. */
 export type UnknownFields = "ignore" | "error";
 
 /** Which requests of a route the page may hand to the server of the option `upstream`. */
@@ -1893,7 +1896,7 @@ export type UsagePlace = "last_choice";
 /** Where values that the model's files recommend fill what the request leaves out. */
 export type UseModelDefaults = boolean | MessageWord;
 
-/** What happens to a request while its model loads. */
+/** The treatment of a request while its model loads. */
 export type WhenModelNotReady = "error" | "wait";
 
 /** Layers with a sliding window. */

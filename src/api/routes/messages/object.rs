@@ -76,11 +76,11 @@ pub(super) enum Block {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(super) struct MessageUsage {
-    /// Of the prompt, without those that were cached.
+    /// Tokens of the prompt, without those that were cached.
     input_tokens: usize,
     /// Always 0.
     cache_creation_input_tokens: usize,
-    /// Found in the KV cache.
+    /// Tokens of the prompt that were found in the KV cache.
     cache_read_input_tokens: usize,
     /// Thinking included.
     output_tokens: usize,
@@ -109,7 +109,7 @@ impl MessageUsage {
     }
 }
 
-/// What an event appends to a block.
+/// The part that an event appends to a block.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(rename = "MessageBlockDelta"))]

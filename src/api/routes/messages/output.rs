@@ -16,7 +16,7 @@ pub(super) struct Output {
     random: String,
     /// The last block is open.
     is_open: bool,
-    /// What the open block gets next.
+    /// The text that the open block gets next.
     delta: String,
     /// The arguments of the open call so far.
     arguments: String,

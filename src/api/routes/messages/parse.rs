@@ -40,7 +40,7 @@ const FOREIGN_TOOLS: &[&str] = &[
     "web_search_",
 ];
 
-/// What the route does with a body.
+/// The task of the route for a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Answer,
@@ -156,7 +156,7 @@ fn check_unsupported(fields: &Fields) -> Result<()> {
 
 /// `tool_choice`.
 struct Choice {
-    /// As Responses have it.
+    /// The choice in the form of Responses.
     responses: Option<Value>,
     /// `None`: as suits the model.
     may_be_parallel: Option<bool>,
@@ -353,7 +353,7 @@ fn members(fields: &Fields, name: &str) -> Result<Option<Fields>> {
     Ok(fields.object(name)?.cloned().map(Fields::new))
 }
 
-/// What was read of the member `member` of the field `name`, which errors name.
+/// The result of reading the member `member` of the field `name`; errors name both.
 fn within<T>(name: &str, member: &str, read: Result<T>) -> Result<T> {
     read.map_err(|error| match error {
         Error::Request { fault, message, .. } => Error::Request {

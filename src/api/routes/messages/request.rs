@@ -117,7 +117,7 @@ wire_types! {
         BetweenTools,
     }
 
-    /// What the answer is like.
+    /// Settings of the answer.
     #[ts(optional_fields = nullable)]
     pub(in crate::api) struct MessageOutputConfig {
         format: Option<MessageFormat>,

@@ -104,7 +104,14 @@ impl Heads<'_> {
                 *scratch.sums.add(i) = 0.0;
             }
             for query in 0..queries {
-                (*scratch.running.add(query)).reset();
+                let running = &mut *scratch.running.add(query);
+                running.reset();
+                if !parts.sinks.is_null() {
+                    // SAFETY: `AttentionParts::new` asserted it.
+                    std::hint::assert_unchecked(group != 0);
+                    let head = self.kv_head * group + query % group;
+                    running.begin_with(*parts.sinks.add(head));
+                }
             }
             // Decoding first pays where several passes over the page follow; the last vector of a head may be half.
             let decodes = queries > L::QUERIES || !dim.is_multiple_of(LANES);

@@ -44,7 +44,12 @@ pub fn attention(
     }
 }
 
-/// [`attention`], divided among the threads of a team. The bits are the same.
+/// [`attention`], divided among the threads of a team. `sinks` are those of
+/// [`AttentionParts::with_sinks`]. The bits are the same.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "those of attention, and the team"
+)]
 pub fn attention_with(
     team: &Team,
     q: &[f32],
@@ -52,9 +57,13 @@ pub fn attention_with(
     rows: &[Row],
     shape: AttentionShape,
     format: KvFormat,
+    sinks: Option<&[f32]>,
     out: &mut [f32],
 ) {
-    let parts = AttentionParts::new(q, kv, rows, shape, format, out);
+    let mut parts = AttentionParts::new(q, kv, rows, shape, format, out);
+    if let Some(sinks) = sinks {
+        parts = parts.with_sinks(sinks);
+    }
     #[cfg(target_feature = "simd128")]
     if parts.macs() >= MIN_DIVIDED && kernel_module::threads() > 1 {
         let divided = parts.parts().min(MAX_PARTS);

@@ -74,6 +74,8 @@ pub struct AttentionParts<'a> {
     pub(super) q: *const f32,
     pub(super) kv: *const u32,
     pub(super) out: *mut f32,
+    /// A score per query head that joins each softmax without a value; null for none.
+    pub(super) sinks: *const f32,
     pub(super) borrowed: PhantomData<&'a mut [f32]>,
 }
 
@@ -118,6 +120,7 @@ impl<'a> AttentionParts<'a> {
             q: q.as_ptr(),
             kv: kv.as_ptr(),
             out: out.as_mut_ptr(),
+            sinks: std::ptr::null(),
             borrowed: PhantomData,
         };
         let pages = kv.len() / format.page_words(shape.kv_dim());
@@ -135,6 +138,19 @@ impl<'a> AttentionParts<'a> {
             first += count;
         }
         parts
+    }
+
+    /// Adds a score per query head that joins each softmax without a value (Xiao et al. 2023,
+    /// <https://arxiv.org/abs/2309.17453>).
+    ///
+    /// # Panics
+    /// If there is not one per head.
+    pub fn with_sinks(self, sinks: &'a [f32]) -> Self {
+        assert_eq!(sinks.len(), self.group * self.kv_heads, "a sink per head");
+        Self {
+            sinks: sinks.as_ptr(),
+            ..self
+        }
     }
 
     /// The number of parts.

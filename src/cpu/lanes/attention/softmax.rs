@@ -44,6 +44,13 @@ impl Running {
         }
     }
 
+    /// Begins with a score that has no value.
+    #[inline(always)]
+    pub(super) fn begin_with(&mut self, score: f32) {
+        self.peak = score;
+        self.sums[0] = 1.0;
+    }
+
     /// The sum of all weights.
     #[inline(always)]
     pub(super) fn total<L: F32x8>(&self) -> f32 {

@@ -29,7 +29,14 @@ fn cache(shape: AttentionShape, format: KvFormat, last: usize) -> Vec<u32> {
 }
 
 /// The result for one row in f64.
-fn exact(q: &[f32], kv: &[u32], row: Row, shape: AttentionShape, format: KvFormat) -> Vec<f64> {
+fn exact(
+    q: &[f32],
+    kv: &[u32],
+    row: Row,
+    shape: AttentionShape,
+    format: KvFormat,
+    sinks: Option<&[f32]>,
+) -> Vec<f64> {
     let (dim, kv_dim) = (shape.head_dim, shape.kv_dim());
     let window = shape.window.unwrap_or(usize::MAX);
     let seen = (row.first()..row.length()).filter(|other| other.abs_diff(row.position()) < window);
@@ -51,7 +58,8 @@ fn exact(q: &[f32], kv: &[u32], row: Row, shape: AttentionShape, format: KvForma
                 .map_or(sum, |cap| f64::from(cap) * (sum / f64::from(cap)).tanh())
         };
         let weights: Vec<f64> = rows.iter().map(|(k, _)| score(k).exp()).collect();
-        let total: f64 = weights.iter().sum();
+        let sink = sinks.map_or(0.0, |sinks| f64::from(sinks[head]).exp());
+        let total = weights.iter().sum::<f64>() + sink;
         for ((_, v), weight) in rows.iter().zip(&weights) {
             for i in 0..dim {
                 out[head * dim + i] += weight / total * f64::from(v[kv_at + i]);
@@ -118,7 +126,7 @@ fn rows_attend_to_what_they_see_alike_on_all_lanes() {
         assert!(padding.iter().all(|v| *v == 9.0));
         for (i, row) in rows.iter().enumerate() {
             let cells = i * shape.q_dim()..(i + 1) * shape.q_dim();
-            let exact = exact(&q[cells.clone()], &kv, *row, shape, format);
+            let exact = exact(&q[cells.clone()], &kv, *row, shape, format, None);
             for (value, exact) in written[cells].iter().zip(exact) {
                 assert_close(*value, exact, 4e-6);
             }
@@ -156,7 +164,7 @@ fn rows_of_a_prompt_have_the_bits_of_single_rows_on_any_team() {
         let kv = cache(shape, format, 140);
         let q = queries(rows.len(), shape);
         let mut out = vec![0.0; q.len()];
-        attention_with(&team, &q, &kv, &rows, shape, format, &mut out);
+        attention_with(&team, &q, &kv, &rows, shape, format, None, &mut out);
         for i in (0..rows.len()).step_by(3) {
             let cells = i * shape.q_dim()..(i + 1) * shape.q_dim();
             let mut alone = vec![0.0; shape.q_dim()];
@@ -173,6 +181,28 @@ fn rows_of_a_prompt_have_the_bits_of_single_rows_on_any_team() {
                 bits(&alone),
                 "row {i} {shape:?} {format:?}"
             );
+        }
+    }
+}
+
+#[test]
+fn sinks_join_the_softmax_without_a_value() {
+    let rows = rows(&[0, 64, 139, 140]);
+    let team = Team::new(3);
+    for (shape, format) in cases() {
+        let kv = cache(shape, format, 140);
+        let q = queries(rows.len(), shape);
+        let mut out = vec![0.0; q.len()];
+        // Some outweigh all that a row sees.
+        let sinks: Vec<f32> = wave(shape.heads, 5).iter().map(|v| 9.0 * v).collect();
+        let some = Some(&sinks[..]);
+        attention_with(&team, &q, &kv, &rows, shape, format, some, &mut out);
+        for (i, row) in rows.iter().enumerate() {
+            let cells = i * shape.q_dim()..(i + 1) * shape.q_dim();
+            let exact = exact(&q[cells.clone()], &kv, *row, shape, format, some);
+            for (value, exact) in out[cells].iter().zip(exact) {
+                assert_close(*value, exact, 4e-6);
+            }
         }
     }
 }
@@ -196,12 +226,12 @@ fn whole_sequences_see_the_tokens_after_them_too() {
         let kv = cache(shape, format, 130);
         let q = queries(rows.len(), shape);
         let mut out = vec![0.0; q.len()];
-        attention_with(&team, &q, &kv, &rows, shape, format, &mut out);
+        attention_with(&team, &q, &kv, &rows, shape, format, None, &mut out);
         for i in [
             0, 1, 62, 64, 100, 128, 129, 130, 134, 135, 140, 141, 200, 231, 232, 260,
         ] {
             let cells = i * shape.q_dim()..(i + 1) * shape.q_dim();
-            let exact = exact(&q[cells.clone()], &kv, rows[i], shape, format);
+            let exact = exact(&q[cells.clone()], &kv, rows[i], shape, format, None);
             for (value, exact) in out[cells.clone()].iter().zip(exact) {
                 assert_close(*value, exact, 4e-6);
             }
@@ -246,7 +276,7 @@ fn speed_of_decode() {
             for _ in 0..300 {
                 let begin = Instant::now();
                 for _ in 0..10 {
-                    attention_with(&team, &q, &kv, &rows, shape, format, &mut out);
+                    attention_with(&team, &q, &kv, &rows, shape, format, None, &mut out);
                 }
                 best = best.min(begin.elapsed().as_secs_f64() / 10.0);
             }

@@ -188,7 +188,7 @@ export class CacheDownload {
   }
 }
 
-/** How much does not fit. */
+/** The part of a message that says how many bytes are missing; empty if that is unknown. */
 function missing({ position, version }: Intake): string {
   const sizeBytes = version?.sizeBytes;
   if (sizeBytes === undefined) return "";
