@@ -396,6 +396,47 @@ fn prompts_with_images_are_not_cut_or_scored() {
     });
 }
 
+/// In Anthropic's form, also in the results of tools.
+#[test]
+fn blocks_with_images() {
+    see(async |server| {
+        let tokens = async |turns: Value| {
+            let body = json!({"model": MODEL_ID, "max_tokens": 2, "messages": turns});
+            let reply = server.send(messages(&body.to_string())).await;
+            assert_eq!(reply.status, 200, "{}", reply.text());
+            let usage = &reply.json()["usage"];
+            let counts = ["input_tokens", "cache_read_input_tokens"];
+            counts
+                .iter()
+                .map(|name| usage[*name].as_u64().unwrap())
+                .sum::<u64>()
+        };
+        let base64 =
+            json!({"type": "base64", "media_type": "image/png", "data": STANDARD.encode(png(0))});
+        let by_url = json!({"type": "url", "url": url(&png(0))});
+        let block = |source: &Value| json!({"type": "image", "source": source});
+        let text = json!({"type": "text", "text": "ab"});
+        let user = |content: Value| json!({"role": "user", "content": content});
+        let plain = tokens(json!([user(json!([text]))])).await;
+        for source in [&base64, &by_url] {
+            let seen = tokens(json!([user(json!([block(source), text]))])).await;
+            assert_eq!(seen, plain + IMAGE);
+        }
+        // A template with a place for tools.
+        server.see(ROWS, &format!("{{% if tools %}}.{{% endif %}}{TEMPLATE}"));
+        let call = json!({"type": "tool_use", "id": "u", "name": "f", "input": {}});
+        let result = |content: Value| {
+            let result = json!({"type": "tool_result", "tool_use_id": "u", "content": content});
+            json!([user(json!([text])), {"role": "assistant", "content": [call]}, user(json!([result]))])
+        };
+        let without = tokens(result(json!([text]))).await;
+        assert_eq!(
+            tokens(result(json!([text, block(&base64)]))).await,
+            without + IMAGE
+        );
+    });
+}
+
 #[test]
 fn parts_of_messages_with_images() {
     see(async |server| {
