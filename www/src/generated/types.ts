@@ -690,7 +690,7 @@ export type FunctionDeclaration = { name: string, description?: string | null,
 /** A function that the model may call. */
 export type FunctionTool = { "type": "function", function: FunctionDeclaration, };
 
-/** The source of a constraint, which the whole completion must match. */
+/** What the whole completion must match. */
 export type Grammar = { "type": "regex", "value": string } | { "type": "lark", "value": string } | { "type": "json_schema", "value": JsonSchema } | { "type": "llguidance", "value": LlGuidanceGrammar } | string;
 
 /** A model answers requests. */
@@ -1048,6 +1048,8 @@ export type MessageFields = {
   n_predict?: number | null,
   /** Strings that end the completion. */
   stop?: string | string[] | null,
+  /** Regular expressions that end the completion where they match. */
+  stop_regex?: string | string[] | null,
   /** Token ids that end the completion. */
   stop_token_ids?: number[] | null,
   /** Before the completion has this many tokens, end of text and stop ids are forbidden and stop strings do not count. */
@@ -1120,6 +1122,10 @@ export type MessageFields = {
   guided_whitespace_pattern?: string | null,
   /** Not used. */
   guided_decoding_backend?: string | null,
+  /** A regular expression. */
+  regex?: string | null,
+  /** A grammar in EBNF. */
+  ebnf?: string | null,
   /** Most tokens of the answer, thinking included. Counting tokens needs no limit. */
   max_tokens: number,
   /** Strings that end the answer; it does not include them. */
@@ -1261,7 +1267,7 @@ export type ModelList = { object: "list", data: Array<ModelCard>, };
 export type ModelRefusal = {
   /** `unsupported_model`, `invalid_model_file` or `out_of_memory`. */
   code: string,
-  /** For humans. */
+  /** A message for humans. */
   message: string, };
 
 /** A schema with its name. */
@@ -1296,9 +1302,9 @@ export type PromptTokensDetails = {
 
 export type Quantize = "none" | "f32" | "f16" | "bf16" | "q8_0" | "q4_0" | "q4_1" | "q5_0" | "q5_1" | "q4_k" | "q5_k" | "q6_k";
 
-/** The prompt of the model and the tokens that it generated. */
+/** What the model was given and what it generated. */
 export type RawOutput = { prompt_fragments: [string], prompt_token_ids: Array<number>,
-  /** The generated text, special tokens included. */
+  /** With the texts of special tokens. */
   completion: string, completion_token_ids: Array<number>,
   /** Null without `logprobs`. */
   completion_logprobs: LogprobsContent | null, };
@@ -1511,7 +1517,7 @@ export type ResponseInputReasoning = { type: "reasoning", content?: { type: "rea
 export type ResponseInputTokenCount = { object: "response.input_tokens", input_tokens: number, };
 
 export type ResponseInputTokens = {
-  /** Tokens of the prompt that were found in the KV cache. */
+  /** Found in the KV cache. */
   cached_tokens: number, };
 
 /** An item of the output. */
