@@ -114,7 +114,7 @@ describe("a projector with a fake engine", () => {
       await engine.dispose();
       return { answers, body: JSON.parse(raw.choices[0].text) };
     });
-    assert.deepEqual(answers, ["7 bytes, 1 bytes", "3 by 2 pixels", "7 bytes é1 é2 é3 7 bytes "]);
+    assert.deepEqual(answers, ["5 bytes, 1 bytes", "3 by 2 pixels", "5 bytes é1 é2 é3 5 bytes "]);
     assert.deepEqual(body.images, [["attachment:0"], ["data:,"]]);
   });
 });
