@@ -65,7 +65,7 @@ impl Vision {
         &self.config
     }
 
-    /// Rows of the text model for pixels of the size that [`VisionConfig::format`] asks for, `[rows, dim]`; each with the
+    /// Rows of the text model for pixels of the size that `VisionConfig::format` asks for, `[rows, dim]`; each with the
     /// values for its first layers if there are such, `[rows, (1 + layers) * dim]`.
     ///
     /// # Errors
