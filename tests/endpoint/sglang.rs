@@ -104,6 +104,14 @@ fn regex_and_ebnf_constrain_on_every_route() {
             assert_eq!(object["choices"][0]["message"]["content"], text);
             let mut body = members;
             body["model"] = json!("default");
+            let mut message = body.clone();
+            message["max_tokens"] = json!(8);
+            message["messages"] = json!([{"role": "user", "content": "q"}]);
+            let headers = [("content-type", "application/json")];
+            let url = "/v1/messages";
+            let message = request("POST", url, &headers, &message.to_string());
+            let object = server.send(message).await.json();
+            assert_eq!(object["content"][0]["text"], text, "{object}");
             body["input"] = json!("q");
             let object = server.send(responses(&body.to_string())).await.json();
             assert_eq!(object["output"][0]["content"][0]["text"], text);

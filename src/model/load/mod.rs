@@ -1,5 +1,8 @@
 //! The parts of a load: the plan, the outline, the weights. `runtime::start` puts them in order.
 
+mod attention;
+mod feed_forward;
+mod layer_input;
 mod layout;
 mod modules;
 mod plan;

@@ -1,6 +1,7 @@
 //! `POST /chat/completions`: parses the body, runs the plan and renders the answer, whole or in chunks. Every check is
 //! made before the first byte of the answer.
 
+mod message;
 mod parse;
 mod render;
 #[cfg(test)]

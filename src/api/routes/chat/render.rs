@@ -4,14 +4,13 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
+use super::message::{ChatCompletionMessage, ChatDelta};
 use crate::api::json::to_json;
-use crate::api::random_id;
 use crate::api::routes::prompt_listing::{ById, prompt_logprobs};
 use crate::api::routes::timings::Timings;
 use crate::api::routes::token_logprobs::{ChatTokenLogprob, token_logprobs};
 use crate::api::run::{Entry, Piece, StopReason, TokenCounts};
 use crate::engine::event::FinishReason;
-use crate::grammar::OutputPart;
 use crate::text::Tokenizer;
 
 /// What a whole answer and all of its chunks have in common.
@@ -35,99 +34,6 @@ pub(super) struct Head {
     pub echo: String,
     /// Names their tokens.
     pub tokenizer: Rc<Tokenizer>,
-}
-
-/// A message of the assistant.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-struct ChatCompletionMessage {
-    #[cfg_attr(test, ts(type = "\"assistant\""))]
-    role: &'static str,
-    /// Null if the message consists of calls.
-    content: Option<String>,
-    /// Always null.
-    refusal: Option<String>,
-    /// What the model thought before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional))]
-    reasoning_content: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(test, ts(optional, as = "Option<Vec<ChatToolCall>>"))]
-    tool_calls: Vec<ChatToolCall>,
-    /// The call, if the request has `functions`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional))]
-    function_call: Option<ChatFunctionCall>,
-}
-
-/// A call that the model has written.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-struct ChatToolCall {
-    id: String,
-    #[serde(rename = "type")]
-    #[cfg_attr(test, ts(type = "\"function\""))]
-    kind: &'static str,
-    function: ChatFunctionCall,
-}
-
-/// The function of a [`ChatToolCall`].
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-struct ChatFunctionCall {
-    name: String,
-    /// JSON text.
-    arguments: String,
-}
-
-/// What a chunk adds to a message.
-#[derive(Debug, Default, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-struct ChatDelta {
-    /// Only in the first chunk of a choice.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional, type = "\"assistant\""))]
-    role: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional))]
-    content: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional))]
-    reasoning_content: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(test, ts(optional, as = "Option<Vec<ChatToolCallDelta>>"))]
-    tool_calls: Vec<ChatToolCallDelta>,
-    /// The call, if the request has `functions`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional))]
-    function_call: Option<ChatFunctionDelta>,
-}
-
-/// What a chunk adds to a call.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-struct ChatToolCallDelta {
-    /// The call, counted from 0.
-    index: usize,
-    /// Only in a call's first delta.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional))]
-    id: Option<String>,
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional, type = "\"function\""))]
-    kind: Option<&'static str>,
-    function: ChatFunctionDelta,
-}
-
-/// The function of a [`ChatToolCallDelta`].
-#[derive(Debug, Default, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-struct ChatFunctionDelta {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional))]
-    name: Option<String>,
-    /// Appended to the call's arguments.
-    arguments: String,
 }
 
 /// Log-probabilities of a message's tokens.
@@ -314,79 +220,6 @@ pub(super) struct Chunk<'a> {
     pub timings: Option<Timings>,
 }
 
-impl ChatDelta {
-    /// The parts in their order; text of one kind and arguments of one call are joined.
-    fn new(parts: &[OutputPart], has_functions: bool) -> ChatDelta {
-        let mut delta = ChatDelta::default();
-        let append = |text: &mut Option<String>, more: &str| {
-            text.get_or_insert_default().push_str(more);
-        };
-        for part in parts {
-            match part {
-                OutputPart::Content(text) => append(&mut delta.content, text),
-                OutputPart::Reasoning(text) => append(&mut delta.reasoning_content, text),
-                OutputPart::CallStart { index, name } => delta.tool_calls.push(ChatToolCallDelta {
-                    index: *index,
-                    id: Some(random_id::tool_call_id()),
-                    kind: Some("function"),
-                    function: ChatFunctionDelta {
-                        name: Some(name.clone()),
-                        arguments: String::new(),
-                    },
-                }),
-                OutputPart::CallArguments { index, json } => {
-                    let calls = &mut delta.tool_calls;
-                    match calls.iter_mut().rfind(|call| call.index == *index) {
-                        Some(call) => call.function.arguments.push_str(json),
-                        None => calls.push(ChatToolCallDelta {
-                            index: *index,
-                            id: None,
-                            kind: None,
-                            function: ChatFunctionDelta {
-                                name: None,
-                                arguments: json.clone(),
-                            },
-                        }),
-                    }
-                }
-            }
-        }
-        if has_functions {
-            delta.function_call = delta.tool_calls.drain(..).next().map(|call| call.function);
-        }
-        delta
-    }
-}
-
-impl ChatCompletionMessage {
-    fn new(head: &Head, parts: &[OutputPart]) -> ChatCompletionMessage {
-        let whole = ChatDelta::new(parts, head.has_functions);
-        let function = |function: ChatFunctionDelta| ChatFunctionCall {
-            name: function.name.unwrap_or_default(),
-            arguments: function.arguments,
-        };
-        let call = |call: ChatToolCallDelta| ChatToolCall {
-            id: call.id.unwrap_or_default(),
-            kind: "function",
-            function: function(call.function),
-        };
-        let tool_calls: Vec<_> = whole.tool_calls.into_iter().map(call).collect();
-        let function_call = whole.function_call.map(function);
-        let has_calls = !tool_calls.is_empty() || function_call.is_some();
-        ChatCompletionMessage {
-            role: "assistant",
-            content: match whole.content {
-                None if has_calls && head.echo.is_empty() => None,
-                content => Some(head.echo.clone() + &content.unwrap_or_default()),
-            },
-            refusal: None,
-            reasoning_content: whole.reasoning_content,
-            tool_calls,
-            function_call,
-        }
-    }
-}
-
 impl Head {
     fn logprobs(&self, entries: &[Entry]) -> Option<ChatLogprobs> {
         self.has_logprobs.then(|| ChatLogprobs {
@@ -440,7 +273,7 @@ pub(super) fn whole(
     let prompt = ChatPrompt::new(choices.first());
     let choices = choices.iter().enumerate().map(|(index, piece)| ChatChoice {
         index,
-        message: ChatCompletionMessage::new(head, &piece.parts),
+        message: ChatCompletionMessage::new(&piece.parts, head.has_functions, &head.echo),
         logprobs: head.logprobs(&piece.entries),
         finish_reason: finish_reason(head, piece),
         stop_reason: stop_reason(piece),
@@ -474,16 +307,9 @@ pub(super) fn chunks(head: &Head, chunk: &Chunk<'_>, has_usage: bool) -> Vec<Vec
     let mut token_ids = head.has_token_ids.then_some(&*piece.token_ids);
     let mut choices = Vec::with_capacity(4);
     if chunk.is_first {
-        choices.push(new(ChatDelta {
-            role: Some("assistant"),
-            content: Some(String::new()),
-            ..ChatDelta::default()
-        }));
+        choices.push(new(ChatDelta::beginning()));
         if !head.echo.is_empty() {
-            choices.push(new(ChatDelta {
-                content: Some(head.echo.clone()),
-                ..ChatDelta::default()
-            }));
+            choices.push(new(ChatDelta::of_content(&head.echo)));
         }
     }
     if !piece.parts.is_empty() || !piece.entries.is_empty() {

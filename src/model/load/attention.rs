@@ -1,0 +1,171 @@
+//! Builds the attention of a layer from its tensors.
+
+use super::{
+    modules::{Loader, RopeTables, linear_of, name},
+    tensors::can_join_qkv,
+};
+use crate::{
+    Result,
+    model::{
+        config::{LayerConfig, LayerRope, NormKind, QkNorm, RopePairs},
+        layers::{
+            attention::{Attention, Qkv},
+            linear::{Linear, Norm},
+        },
+    },
+    ops::{Variant, attention::AttentionShape, rope_kv::RopeShape},
+    weights::ByteSource,
+};
+
+impl<S: ByteSource> Loader<'_, S> {
+    pub(super) async fn attention(
+        &mut self,
+        layer: usize,
+        tables: &RopeTables,
+    ) -> Result<Attention> {
+        let config = self.config;
+        let LayerConfig { window, rope, .. } = config.layers[layer];
+        let sizes = config.sizes(layer);
+        let shares_kv = config.layers[layer].kv_layer.is_some();
+        let (head_norm, row_norms) = self.qk_norms(layer).await?;
+        let (rope_turns, magnitude) = match rope {
+            LayerRope::Local => (tables.local.clone(), 1.0),
+            LayerRope::Global | LayerRope::None => (tables.global.clone(), tables.magnitude),
+        };
+        let is_local = rope == LayerRope::Local;
+        let rope = config.rope().filter(|_| rope != LayerRope::None);
+        let attn_qkv = self.qkv(layer).await?;
+        let gate = match config.has_output_gate {
+            true => Some(self.query_rows(layer, true).await?),
+            false => None,
+        };
+        let (at, stride) = attn_qkv.columns(config.q_dim(layer), config.kv_dim(layer));
+        let usual_scale = (sizes.head_dim as f32).sqrt().recip();
+        Ok(Attention {
+            attn_norm: self.norm_before(&name(layer, "attn_norm")).await?,
+            attn_qkv,
+            gate,
+            attn_output: self.linear(&name(layer, "attn_output")).await?,
+            join: self
+                .join(layer, "post_attention_norm", "attn_output_norm")
+                .await?,
+            is_whole: !config.is_causal,
+            head_norm,
+            row_norms,
+            sinks: match config.has_sinks {
+                true => {
+                    let sinks = self.floats(&name(layer, "attn_sinks.weight")).await?;
+                    Some(self.tensors.vector(sinks))
+                }
+                false => None,
+            },
+            rope_turns,
+            shape: AttentionShape {
+                heads: config.heads,
+                kv_heads: sizes.kv_heads,
+                head_dim: sizes.head_dim,
+                // A window that no sequence exceeds needs no kernel of its own.
+                window: window.filter(|tokens| *tokens < self.context_tokens),
+                soft_cap: config.attention_soft_cap,
+            },
+            rope: RopeShape {
+                heads: config.heads,
+                kv_heads: sizes.kv_heads,
+                head_dim: sizes.head_dim,
+                neox: rope.is_some_and(|rope| rope.pairs == RopePairs::Halves),
+                by_parts: rope.is_some_and(|rope| rope.parts.is_some()),
+                rope_dims: rope
+                    .map_or(0, |rope| if is_local { rope.local_dims } else { rope.dims }),
+                norms_values: config.has_value_norm,
+                only_queries: shares_kv,
+                norm_last: config.qk_norm == QkNorm::RotatedHeads,
+                magnitude,
+                q_scale: config.attention_scale.unwrap_or(usual_scale),
+                at,
+                stride,
+            },
+        })
+    }
+
+    /// The norm of each head, and the norms over all heads.
+    pub(super) async fn qk_norms(
+        &mut self,
+        layer: usize,
+    ) -> Result<(Option<Norm>, Option<[Norm; 2]>)> {
+        if self.config.qk_norm == QkNorm::None {
+            return Ok((None, None));
+        }
+        let weight = |part: &str| name(layer, &format!("{part}.weight"));
+        let q = self.tensors.tensor(&weight("attn_q_norm"))?;
+        let q = self.tensors.floats(q).await?;
+        let k = match self.config.layers[layer].kv_layer {
+            // There are no keys to normalize.
+            Some(_) => vec![0.0; q.len()],
+            None => {
+                let k = self.tensors.tensor(&weight("attn_k_norm"))?;
+                self.tensors.floats(k).await?
+            }
+        };
+        let norm = |weight| Norm {
+            weight: self.tensors.vector(weight),
+            bias: None,
+            kind: NormKind::Rms,
+            eps: self.config.norm_eps,
+            variant: Variant::PORTABLE,
+        };
+        Ok(match self.config.qk_norm {
+            QkNorm::Heads | QkNorm::RotatedHeads => (Some(norm([q, k].concat())), None),
+            _ => (None, Some([q, k].map(norm))),
+        })
+    }
+
+    pub(super) async fn qkv(&mut self, layer: usize) -> Result<Qkv> {
+        let fused = name(layer, "attn_qkv");
+        if self.tensors.find(&format!("{fused}.weight")).is_some() {
+            return Ok(Qkv::Fused(self.linear(&fused).await?));
+        }
+        let parts = ["attn_q", "attn_k", "attn_v"];
+        let has_values = self.tensors.find(&name(layer, "attn_v.weight")).is_some();
+        let count = match self.config.layers[layer].kv_layer {
+            Some(_) => 1,
+            None => 2 + usize::from(has_values),
+        };
+        let names: Vec<String> = parts[..count].iter().map(|it| name(layer, it)).collect();
+        let weights: Vec<String> = names.iter().map(|name| format!("{name}.weight")).collect();
+        let tensors: Result<Vec<_>> = weights.iter().map(|it| self.tensors.tensor(it)).collect();
+        if !can_join_qkv(&tensors?, self.config, self.max_binding_bytes) {
+            let mut linears = Vec::new();
+            for (i, name) in names.iter().enumerate() {
+                linears.push(match i == 0 && self.config.has_output_gate {
+                    true => self.query_rows(layer, false).await?,
+                    false => self.linear(name).await?,
+                });
+            }
+            return Ok(Qkv::Split(linears));
+        }
+        let weights: Vec<&str> = weights.iter().map(String::as_str).collect();
+        let weight = self.tensors.matrix(&weights).await?;
+        let (q, kv) = (self.config.q_dim(layer), self.config.kv_dim(layer));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let bias = self.biases(&names, &[q, kv, kv]).await?;
+        Ok(Qkv::Fused(linear_of(weight, bias)))
+    }
+
+    /// The rows of the query heads, or those of the gates that follow each of them.
+    pub(super) async fn query_rows(&mut self, layer: usize, gates: bool) -> Result<Linear> {
+        let tensor = self.tensors.tensor(&name(layer, "attn_q.weight"))?;
+        let len = self.config.head_dim;
+        let first = if gates { len } else { 0 };
+        let heads = (0..self.config.heads).map(|head| {
+            let at = 2 * head * len + first;
+            (tensor, at..at + len)
+        });
+        let heads: Vec<_> = heads.collect();
+        let weight = self.tensors.rows(&heads).await?;
+        let bias = self.bias(&name(layer, "attn_q")).await?.map(|bias| {
+            let rows = heads.iter().flat_map(|(_, rows)| &bias[rows.clone()]);
+            self.tensors.vector(rows.copied().collect())
+        });
+        Ok(linear_of(weight, bias))
+    }
+}
