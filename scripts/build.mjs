@@ -67,10 +67,14 @@ const OPTIMIZE_LEVEL = "-O1";
 const OPTIMIZE_LIMIT_MS = 10 * 60_000;
 
 // For the last compiler call of a test or development build only, so that the compiled dependencies of the shipped module are reused.
-const QUICKER = ["--", "-C", "lto=thin", "-C", "opt-level=1"];
+const QUICKER = ["-C", "lto=thin", "-C", "opt-level=1"];
 // A module that is not downloaded may be larger. On two cores, these options take 140 s instead of 220 s, and save the
 // 70 s of wasm-opt.
-const LARGER = ["--", "-C", "lto=thin", "-C", "codegen-units=16"];
+const LARGER = ["-C", "lto=thin", "-C", "codegen-units=16"];
+
+// The futures of a load are large, and polled within each other: in an unoptimized build they take more than the compiler's 1 MiB.
+const STACK_BYTES = 4 << 20;
+const STACK = ["-C", `link-arg=-zstack-size=${STACK_BYTES}`];
 
 const seconds = (start) => `${((performance.now() - start) / 1000).toFixed(1)} s`;
 const mebibytes = (path) => `${(statSync(join(root, path)).size / 2 ** 20).toFixed(2)} MiB`;
@@ -94,7 +98,7 @@ async function compile(toolchain, features, linking, build) {
   say(`build: wasm module (${toolchain.name}; the first time takes several minutes)`);
   // The only crate type, because cargo does no link-time optimization for a library that is also an rlib.
   const args = ["rustc", "--lib", "--crate-type", "cdylib", "--locked", "--profile", "web"];
-  args.push(...features, ...toolchain.args, ...linking);
+  args.push(...features, ...toolchain.args, "--", ...STACK, ...linking);
   await mustRun(toolchain.cargo, args, {
     // What is kept of an earlier visit is not used by another build.
     env: { ...toolchain.env, INPAGE_BUILD: build },
@@ -132,6 +136,7 @@ export async function buildWasm(
       toolchain.name,
       WASM_FEATURES,
       OPTIMIZE_LEVEL,
+      STACK,
       linking,
     );
   let linking = testHooks ? QUICKER : [];

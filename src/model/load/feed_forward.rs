@@ -23,7 +23,7 @@ impl<S: ByteSource> Loader<'_, S> {
     pub(super) async fn feed_forward(&mut self, layer: usize) -> Result<FeedForward> {
         Ok(match self.config.feed_forward_of(layer).0 {
             FeedForwardKind::Gated(activation) => {
-                FeedForward::Gated(self.gated(layer, activation).await?)
+                FeedForward::Gated(Box::pin(self.gated(layer, activation)).await?)
             }
             FeedForwardKind::Plain(activation) => FeedForward::Plain(PlainFeedForward {
                 ffn_norm: self.norm_before(&name(layer, self.config.ffn_norm)).await?,
@@ -35,7 +35,7 @@ impl<S: ByteSource> Loader<'_, S> {
                 activation,
             }),
             FeedForwardKind::Experts(experts) => {
-                let routed = self.experts(layer, experts).await?;
+                let routed = Box::pin(self.experts(layer, experts)).await?;
                 match experts.shared {
                     None => FeedForward::Experts(routed),
                     Some(_) => {
@@ -47,7 +47,7 @@ impl<S: ByteSource> Loader<'_, S> {
             FeedForwardKind::Mixed(experts, width) => FeedForward::Mixed(MixedFeedForward {
                 dense: self.gated(layer, experts.activation).await?,
                 dense_norm: self.norm(&name(layer, "post_ffw_norm_1")).await?,
-                experts: self.experts_beside(layer, experts, width).await?,
+                experts: Box::pin(self.experts_beside(layer, experts, width)).await?,
                 experts_norm: self.norm(&name(layer, "post_ffw_norm_2")).await?,
             }),
         })

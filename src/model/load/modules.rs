@@ -122,7 +122,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             memory_indices.push(memory_index);
             blocks.push(Block {
                 memory_index,
-                ..self.block(layer, &tables).await?
+                ..Box::pin(self.block(layer, &tables)).await?
             });
         }
         Ok(blocks)
@@ -136,13 +136,13 @@ impl<'a, S: ByteSource> Loader<'a, S> {
 
     async fn block(&mut self, layer: usize, tables: &RopeTables) -> Result<Block> {
         Ok(Block {
+            // Boxed, so that the future of a load stays small: it is polled on the stack.
             mixer: match self.config.layers[layer].is_recurrent {
-                // Boxed, so that the future of all other layers stays small.
                 true => Mixer::Recurrent(Box::pin(self.recurrent(layer)).await?),
-                false => Mixer::Attention(self.attention(layer, tables).await?),
+                false => Mixer::Attention(Box::pin(self.attention(layer, tables)).await?),
             },
-            feed_forward: self.feed_forward(layer).await?,
-            input: self.layer_input(layer).await?,
+            feed_forward: Box::pin(self.feed_forward(layer)).await?,
+            input: Box::pin(self.layer_input(layer)).await?,
             memory_index: layer,
         })
     }
