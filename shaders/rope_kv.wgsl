@@ -6,7 +6,7 @@
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(global_invocation_id) global: vec3<u32>) {
     let queries = HEADS * VECTORS;
-    // Of the keys, and of the values.
+    // Lanes that store the keys of a token; as many store its values.
     let stores = KV_HEADS * VECTORS / STORE_VECTORS;
     let lanes = queries + select(2u * stores, 0u, ONLY_QUERIES);
     let token = global.x / lanes;

@@ -141,7 +141,7 @@ impl Activations {
     }
 
     /// # Safety
-    /// As of [`Quantize`].
+    /// The same conditions as for [`Quantize`].
     #[inline(always)]
     unsafe fn quantize_blocks<Q: Quantize>(&mut self, x: &[f32], needs: Needs) {
         let row_blocks = self.cols / BLOCK;
@@ -163,7 +163,7 @@ impl Activations {
     /// Quantizes a block, the one of index `at` in the order of tiles.
     ///
     /// # Safety
-    /// As of [`Quantize`].
+    /// The same conditions as for [`Quantize`].
     #[inline(always)]
     unsafe fn quantize_block<Q: Quantize>(&mut self, x: &[f32; BLOCK], at: usize, needs: Needs) {
         /// Blocks with no larger magnitude count as zero: their inverse would not be finite.

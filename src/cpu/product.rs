@@ -283,7 +283,7 @@ pub(crate) unsafe fn run<S: Simd>(product: &Product, ty: TensorType, part: usize
 /// Loops over panels `begin..end` and tiles of tokens. `input_bytes` are those of an input of one column.
 ///
 /// # Safety
-/// As of [`run`].
+/// The same conditions as for [`run`].
 unsafe fn panels<S: Simd, K: Kernel>(
     product: &Product,
     begin: usize,
@@ -330,7 +330,7 @@ unsafe fn panels<S: Simd, K: Kernel>(
 /// Writes those results of a tile that are in the product's rows.
 ///
 /// # Safety
-/// As of [`run`]; `sums` has 8 values of each of the tokens.
+/// The same conditions as for [`run`]; `sums` has 8 values of each of the tokens.
 #[inline(always)]
 unsafe fn write(product: &Product, panel: usize, token: usize, tokens: usize, sums: *const f32) {
     let rows = product.last_row - product.first_row;

@@ -35,7 +35,7 @@ pub(super) struct KvReservation {
     pub(super) pages: usize,
     /// Format of K and V.
     pub(super) format: KvFormat,
-    /// Of each layer with memory of its own: the elements of the K or V of one token, or `None` for a state.
+    /// The elements of the K or V of one token in each layer with memory of its own; `None` for a state.
     pub(super) layers: Vec<Option<usize>>,
     /// The states of recurrent layers.
     pub(super) states: StateReservation,
@@ -184,7 +184,7 @@ impl KvReservation {
         self.layers.iter().map(memory).collect()
     }
 
-    /// As [`Self::memories`], for dry runs: nothing runs, so layers of a kind share one.
+    /// Same as [`Self::memories`], for dry runs: nothing runs, so layers of a kind share one.
     pub(super) fn outlines(&self, device: &Device) -> Vec<LayerMemory> {
         let mut of_kinds = std::collections::BTreeMap::new();
         let memory = |kv_dim: &Option<usize>| {

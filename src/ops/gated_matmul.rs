@@ -51,7 +51,7 @@ pub enum Added {
 }
 
 impl Added {
-    /// Of the biases of experts, if they have some.
+    /// How the biases of experts, if they have some, are added.
     pub(super) fn of_experts<B: Backend>(biases: &Maybe<B>) -> Added {
         match biases.as_ref() {
             Some(_) => Added::ToExperts,

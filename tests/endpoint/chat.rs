@@ -460,7 +460,7 @@ fn calls_of_the_generic_form_are_read() {
 #[test]
 fn a_message_of_the_generic_form_has_one_call_unless_more_are_requested() {
     serve_default(async |server| {
-        // With tokens for the tags, two calls fit the context.
+        // The tags are one token each, so that two calls fit the context.
         let control = ["<tool_call>", "</tool_call>", "<MID>"];
         server.set_template_with(Some("x"), control);
         let call = bytes("{\"name\":\"f\",\"arguments\":{}}");

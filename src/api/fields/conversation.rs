@@ -166,7 +166,7 @@ pub(in crate::api) fn read(
 
 /// Gives calls and results of the older form, which have no ids, those that templates know.
 fn number_older_calls(given: &[Value], messages: &mut [Value]) {
-    // As long as the ids that some templates demand.
+    // Some templates demand ids of nine characters.
     let mut id = String::new();
     for (index, (given, message)) in given.iter().zip(messages).enumerate() {
         if given["function_call"].is_object()

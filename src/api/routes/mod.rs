@@ -1,5 +1,7 @@
 //! The routes below the base paths (specification 1.2). Each is declared in its module and listed in [`ROUTES`].
 
+#[cfg(test)]
+mod arbitrary;
 mod chat;
 mod completions;
 mod embeddings;

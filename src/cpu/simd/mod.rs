@@ -120,7 +120,7 @@ pub(crate) trait Kernel {
     /// Writes `T` times 8 sums to `out`: tokens `token..token + T`, which are a tile of the inputs.
     ///
     /// # Safety
-    /// As of [`Simd`]. The panel must have `cols` columns, and the inputs too.
+    /// The same conditions as for [`Simd`]. The panel must have `cols` columns, and the inputs too.
     unsafe fn tile<S: Simd, const T: usize>(
         panel: *const u8,
         cols: usize,

@@ -1,4 +1,4 @@
-//! What ggml's IQ1, IQ2 and IQ3 types share: super-blocks of 256 elements whose quants are indices into grids (`grids.rs`).
+//! The parts that ggml's IQ1, IQ2 and IQ3 types share: super-blocks of 256 elements whose quants are indices into grids (`grids.rs`).
 //! Kernels do not look up grids. A quant of theirs is the number of a value: a level and a sign, or a level and a shift.
 //! Value = d / divisor * (2 * scale + 1) * value of the quant.
 
@@ -25,14 +25,16 @@ pub(crate) trait Codebook {
     /// Scales of a run of 32 elements: 1 or 2.
     const GROUPS: usize;
     const DIVISOR: f32;
-    /// What [`Codebook::value`] gives, plus [`Codebook::ZERO`].
+    /// The results of [`Codebook::value`], plus [`Codebook::ZERO`].
     const TABLE: [i8; 16];
     const ZERO: i32;
     /// The greatest value of the table.
     const GREATEST: usize;
 
-    /// The bits of d.
-    fn d(block: &[u8]) -> [u8; 2];
+    /// The bits of d, which begin a block of most types.
+    fn d(block: &[u8]) -> [u8; 2] {
+        [block[0], block[1]]
+    }
     /// The scale of a group of 16 or 32 elements, below 16.
     fn scale(block: &[u8], group: usize) -> u8;
     /// The quants of elements `8 * eight..8 * eight + 8`.

@@ -13,6 +13,6 @@ pub(crate) trait Floats {
     /// The elements of 4 columns.
     ///
     /// # Safety
-    /// As of [`Simd`].
+    /// The same conditions as for [`Simd`].
     unsafe fn columns<S: Simd>(at: *const u8) -> [S::Floats; 4];
 }

@@ -1,4 +1,4 @@
-//! What IQ1_S and IQ1_M share: levels -1, 0 and 1 shifted by an eighth up or down, value = d / 8 * (2 * scale + 1) * (8 *
+//! The parts that IQ1_S and IQ1_M share: levels -1, 0 and 1 shifted by an eighth up or down, value = d / 8 * (2 * scale + 1) * (8 *
 //! level + 1 or - 1), and the layout of the kernels. Eight elements are a point of a grid of 2048 and a shift.
 
 use super::{

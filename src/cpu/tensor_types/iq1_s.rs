@@ -39,10 +39,6 @@ impl Codebook for Format {
     const ZERO: i32 = iq1::ZERO;
     const GREATEST: usize = iq1::GREATEST;
 
-    fn d(block: &[u8]) -> [u8; 2] {
-        [block[0], block[1]]
-    }
-
     fn scale(block: &[u8], group: usize) -> u8 {
         (half(&block[HIGH..], group / 2) >> 12 & 7) as u8
     }

@@ -1,5 +1,28 @@
-//! What IQ2_XXS, IQ2_XS and IQ2_S share: levels of 8, 25 and 43 with a sign, value = d / 8 * (2 * scale + 1) * level with a
+//! The parts that IQ2_XXS, IQ2_XS and IQ2_S share: levels of 8, 25 and 43 with a sign, value = d / 8 * (2 * scale + 1) * level with a
 //! scale for 16 elements. A quant is two bits of the level's number, then the sign.
+
+use super::{
+    codebook::{self, Codebook},
+    declaration::{Declaration, ScaleWord, weights_wgsl},
+};
+
+/// The declaration of a type, which differs in its id and its block.
+pub(super) const fn declaration<C: Codebook>(gguf_id: u32) -> Declaration {
+    Declaration {
+        gguf_id,
+        block_len: codebook::LEN,
+        block_bytes: C::BYTES,
+        halves: &[0],
+        kernel_block_words: 3,
+        scale_bytes: 12,
+        scale_words: &[ScaleWord::Bits, ScaleWord::Bits, ScaleWord::LowerHalf],
+        wgsl: weights_wgsl!("parts/blocks", "iq2"),
+        i8_wgsl: None,
+        repack: codebook::repack::<C>,
+        decode: codebook::decode::<C>,
+        quantize: None,
+    }
+}
 
 pub(super) const BITS: usize = 3;
 pub(super) const GROUPS: usize = 2;

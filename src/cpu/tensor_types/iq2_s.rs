@@ -2,7 +2,7 @@
 
 use super::{
     codebook::{self, Codebook, low_first},
-    declaration::{Declaration, ScaleWord, weights_wgsl},
+    declaration::Declaration,
     grids, iq2,
 };
 
@@ -13,20 +13,7 @@ const HIGH: usize = SIGNS + codebook::LEN / 8;
 const SCALES: usize = HIGH + codebook::LEN / 32;
 const BYTES: usize = SCALES + codebook::LEN / 32;
 
-pub(super) static DECLARATION: Declaration = Declaration {
-    gguf_id: 22,
-    block_len: codebook::LEN,
-    block_bytes: BYTES,
-    halves: &[0],
-    kernel_block_words: 3,
-    scale_bytes: 12,
-    scale_words: &[ScaleWord::Bits, ScaleWord::Bits, ScaleWord::LowerHalf],
-    wgsl: weights_wgsl!("parts/blocks", "iq2"),
-    i8_wgsl: None,
-    repack: codebook::repack::<Format>,
-    decode: codebook::decode::<Format>,
-    quantize: None,
-};
+pub(super) static DECLARATION: Declaration = iq2::declaration::<Format>(22);
 
 pub(crate) type Panels = codebook::Panels<Format>;
 
@@ -40,10 +27,6 @@ impl Codebook for Format {
     const TABLE: [i8; 16] = iq2::TABLE;
     const ZERO: i32 = iq2::ZERO;
     const GREATEST: usize = iq2::GREATEST;
-
-    fn d(block: &[u8]) -> [u8; 2] {
-        [block[0], block[1]]
-    }
 
     fn scale(block: &[u8], group: usize) -> u8 {
         low_first(&block[SCALES..], group)

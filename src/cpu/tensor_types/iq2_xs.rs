@@ -2,7 +2,7 @@
 
 use super::{
     codebook::{self, Codebook, even_signs, half, low_first},
-    declaration::{Declaration, ScaleWord, weights_wgsl},
+    declaration::Declaration,
     grids, iq2,
 };
 
@@ -10,20 +10,7 @@ use super::{
 const SCALES: usize = 2 + codebook::LEN / 8 * 2;
 const BYTES: usize = SCALES + codebook::LEN / 32;
 
-pub(super) static DECLARATION: Declaration = Declaration {
-    gguf_id: 17,
-    block_len: codebook::LEN,
-    block_bytes: BYTES,
-    halves: &[0],
-    kernel_block_words: 3,
-    scale_bytes: 12,
-    scale_words: &[ScaleWord::Bits, ScaleWord::Bits, ScaleWord::LowerHalf],
-    wgsl: weights_wgsl!("parts/blocks", "iq2"),
-    i8_wgsl: None,
-    repack: codebook::repack::<Format>,
-    decode: codebook::decode::<Format>,
-    quantize: None,
-};
+pub(super) static DECLARATION: Declaration = iq2::declaration::<Format>(17);
 
 pub(crate) type Panels = codebook::Panels<Format>;
 
@@ -37,10 +24,6 @@ impl Codebook for Format {
     const TABLE: [i8; 16] = iq2::TABLE;
     const ZERO: i32 = iq2::ZERO;
     const GREATEST: usize = iq2::GREATEST;
-
-    fn d(block: &[u8]) -> [u8; 2] {
-        [block[0], block[1]]
-    }
 
     fn scale(block: &[u8], group: usize) -> u8 {
         low_first(&block[SCALES..], group)

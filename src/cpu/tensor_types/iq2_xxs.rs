@@ -3,7 +3,7 @@
 
 use super::{
     codebook::{self, Codebook, even_signs},
-    declaration::{Declaration, ScaleWord, weights_wgsl},
+    declaration::Declaration,
     grids, iq2,
     quantized::word,
 };
@@ -11,20 +11,7 @@ use super::{
 /// f16 d; for each run four bytes of points, then a word with four times seven bits of signs and the scale.
 const BYTES: usize = 2 + codebook::LEN / 32 * 8;
 
-pub(super) static DECLARATION: Declaration = Declaration {
-    gguf_id: 16,
-    block_len: codebook::LEN,
-    block_bytes: BYTES,
-    halves: &[0],
-    kernel_block_words: 3,
-    scale_bytes: 12,
-    scale_words: &[ScaleWord::Bits, ScaleWord::Bits, ScaleWord::LowerHalf],
-    wgsl: weights_wgsl!("parts/blocks", "iq2"),
-    i8_wgsl: None,
-    repack: codebook::repack::<Format>,
-    decode: codebook::decode::<Format>,
-    quantize: None,
-};
+pub(super) static DECLARATION: Declaration = iq2::declaration::<Format>(16);
 
 pub(crate) type Panels = codebook::Panels<Format>;
 
@@ -38,10 +25,6 @@ impl Codebook for Format {
     const TABLE: [i8; 16] = iq2::TABLE;
     const ZERO: i32 = iq2::ZERO;
     const GREATEST: usize = iq2::GREATEST;
-
-    fn d(block: &[u8]) -> [u8; 2] {
-        [block[0], block[1]]
-    }
 
     fn scale(block: &[u8], group: usize) -> u8 {
         block[2 + group / 2 * 8 + 7] >> 4

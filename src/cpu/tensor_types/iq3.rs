@@ -1,4 +1,4 @@
-//! What IQ3_XXS and IQ3_S share: eight levels with a sign, and a scale for 32 elements. Quants number the values in ascending
+//! The parts that IQ3_XXS and IQ3_S share: eight levels with a sign, and a scale for 32 elements. Quants number the values in ascending
 //! order.
 
 pub(super) const BITS: usize = 4;

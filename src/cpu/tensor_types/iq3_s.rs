@@ -42,10 +42,6 @@ impl Codebook for Format {
     const ZERO: i32 = 15;
     const GREATEST: usize = 30;
 
-    fn d(block: &[u8]) -> [u8; 2] {
-        [block[0], block[1]]
-    }
-
     fn scale(block: &[u8], group: usize) -> u8 {
         low_first(&block[SCALES..], group)
     }

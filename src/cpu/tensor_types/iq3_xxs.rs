@@ -40,10 +40,6 @@ impl Codebook for Format {
     const ZERO: i32 = 31;
     const GREATEST: usize = 62;
 
-    fn d(block: &[u8]) -> [u8; 2] {
-        [block[0], block[1]]
-    }
-
     fn scale(block: &[u8], group: usize) -> u8 {
         block[SIGNS + 4 * group + 3] >> 4
     }

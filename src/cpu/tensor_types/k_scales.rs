@@ -186,7 +186,7 @@ pub(super) fn of_run(scales: &[u8], row: usize, run: usize) -> (f32, f32) {
 /// d and dmin.
 ///
 /// # Safety
-/// As of [`Simd`].
+/// The same conditions as for [`Simd`].
 #[inline(always)]
 pub(super) unsafe fn head<S: Simd>(scales: *const u8) -> [S::Floats; 2] {
     unsafe { [S::f16s(scales.add(D)), S::f16s(scales.add(D + 16))] }
@@ -195,7 +195,7 @@ pub(super) unsafe fn head<S: Simd>(scales: *const u8) -> [S::Floats; 2] {
 /// Factors and minima of a run.
 ///
 /// # Safety
-/// As of [`Simd`].
+/// The same conditions as for [`Simd`].
 #[inline(always)]
 pub(super) unsafe fn factors<S: Simd>(
     [d, dmin]: [S::Floats; 2],

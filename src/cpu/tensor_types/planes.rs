@@ -78,7 +78,7 @@ pub(crate) fn unpack(bits: usize, run: &[u8], row: usize) -> [u8; 32] {
 /// Vector `i` of a run.
 ///
 /// # Safety
-/// As of [`Simd`].
+/// The same conditions as for [`Simd`].
 #[inline(always)]
 pub(crate) unsafe fn vector<S: Simd>(bits: usize, run: *const u8, i: usize) -> S::Bytes {
     unsafe {
@@ -118,7 +118,7 @@ unsafe fn pairs<S: Simd>(plane: *const u8, i: usize, lowest: u32) -> S::Bytes {
 /// Bits of vector `i`, at bit `lowest`.
 ///
 /// # Safety
-/// As of [`Simd`].
+/// The same conditions as for [`Simd`].
 #[inline(always)]
 pub(super) unsafe fn bit<S: Simd>(plane: *const u8, i: usize, lowest: u32) -> S::Bytes {
     unsafe {

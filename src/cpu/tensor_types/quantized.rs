@@ -48,10 +48,10 @@ pub(crate) trait Quantized {
     type Factors<S: Simd>: Copy;
 
     /// # Safety
-    /// As of [`Simd`].
+    /// The same conditions as for [`Simd`].
     unsafe fn head<S: Simd>(scales: *const u8) -> Self::Head<S>;
     /// # Safety
-    /// As of [`Simd`].
+    /// The same conditions as for [`Simd`].
     unsafe fn factors<S: Simd>(
         head: Self::Head<S>,
         scales: *const u8,
@@ -61,7 +61,7 @@ pub(crate) trait Quantized {
     /// The weights of columns `4 * i..4 * i + 4` of a run.
     ///
     /// # Safety
-    /// As of [`Simd`].
+    /// The same conditions as for [`Simd`].
     #[inline(always)]
     unsafe fn vector<S: Simd>(run: *const u8, i: usize) -> S::Bytes {
         unsafe { planes::vector::<S>(Self::BITS, run, i) }
@@ -70,7 +70,7 @@ pub(crate) trait Quantized {
     /// Adds the products of a run. `dots` are those of its groups, the same one twice if it has one.
     ///
     /// # Safety
-    /// As of [`Simd`]. `x_scale` is the scale of the inputs, `x_sums` are the sums of the groups' inputs.
+    /// The same conditions as for [`Simd`]. `x_scale` is the scale of the inputs, `x_sums` are the sums of the groups' inputs.
     unsafe fn add<S: Simd>(
         total: S::Floats,
         dots: [S::Ints; 2],

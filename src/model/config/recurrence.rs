@@ -6,7 +6,7 @@ use crate::{
     ops::linear_recurrence::{COLUMNS, MAX_KEY_LEN},
 };
 
-/// What the recurrent layers of a model compute.
+/// The computation of a model's recurrent layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recurrence {
     /// A convolution between two gates: `out(C * conv(B * x))` (LFM2).
@@ -40,7 +40,7 @@ pub struct LinearRecurrence {
 pub enum Rule {
     /// The gated delta rule (Qwen3.5).
     Delta,
-    /// That of Mamba 2.
+    /// The rule of Mamba 2.
     Mamba2,
 }
 

@@ -33,7 +33,7 @@ pub struct Block {
     pub feed_forward: FeedForward,
     /// The layer's vector of each token.
     pub input: Option<LayerInput>,
-    /// Which memory of the layers that have their own it uses.
+    /// The index of the memory that it uses, among those of the layers that have their own.
     #[module(skip)]
     pub memory_index: usize,
 }

@@ -70,7 +70,7 @@ impl ExpertFeedForward {
         self.onto(Some(x.clone()), x)
     }
 
-    /// As [`Self::forward`], without `x` in the sum.
+    /// Same as [`Self::forward`], without `x` in the sum.
     pub fn output(&self, x: Tensor<2>) -> Tensor<2> {
         self.onto(None, x)
     }

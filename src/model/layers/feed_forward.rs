@@ -130,11 +130,11 @@ impl GatedFeedForward {
 /// `x + norm(dense_norm(dense(x)) + experts_norm(experts(x)))`, times the factor of the join.
 #[derive(Module, Debug)]
 pub struct MixedFeedForward {
-    /// With the join of the layer: `post_ffw_norm`.
+    /// The dense feed-forward. Its join has the norm of the sum, `post_ffw_norm`.
     pub dense: GatedFeedForward,
     /// `post_ffw_norm_1`
     pub dense_norm: Norm,
-    /// With `pre_ffw_norm_2`.
+    /// The mixture of experts. The norm of its input is `pre_ffw_norm_2`.
     pub experts: ExpertFeedForward,
     /// `post_ffw_norm_2`
     pub experts_norm: Norm,

@@ -102,7 +102,7 @@ pub struct LayerInput {
     pub inp_gate: Linear,
     /// `proj`, `[dim, width]`
     pub proj: Linear,
-    /// With `post_norm`.
+    /// The sum with the residual stream, after `post_norm`.
     pub join: Join,
     /// The first column of the layer's vector in those of all layers, `[1]`.
     pub first_column: Tensor<1, Int>,

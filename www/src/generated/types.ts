@@ -42,7 +42,7 @@ export type ChatCompletion = { id: string, object: "chat.completion",
   timings?: Timings,
   /** The ids of the prompt, with `return_token_ids`. */
   prompt_token_ids?: Array<number>,
-  /** With `prompt_logprobs`: for each token of the prompt, tokens by their ids. */
+  /** The tokens listed for each token of the prompt by their ids, with `prompt_logprobs`. */
   prompt_logprobs?: (Record<string, PromptLogprob> | null)[], };
 
 /** A chunk of a streamed answer. */
@@ -59,7 +59,7 @@ export type ChatCompletionChunk = { id: string, object: "chat.completion.chunk",
   timings?: Timings,
   /** The ids of the prompt, with `return_token_ids`. */
   prompt_token_ids?: Array<number>,
-  /** With `prompt_logprobs`: for each token of the prompt, tokens by their ids. */
+  /** The tokens listed for each token of the prompt by their ids, with `prompt_logprobs`. */
   prompt_logprobs?: (Record<string, PromptLogprob> | null)[], };
 
 /** A request for a message; `docs/api.md` says what each field means. Unknown fields are passed on. */
@@ -355,7 +355,7 @@ export type CompletionChoice = { index: number, text: string,
   token_ids?: Array<number>,
   /** The ids of the prompt, with `return_token_ids`; in a stream in the choice's first chunk. */
   prompt_token_ids?: Array<number>,
-  /** With `prompt_logprobs`: for each token of the prompt, tokens by their ids; in a stream in the choice's first
+  /** The tokens listed for each token of the prompt by their ids, with `prompt_logprobs`; in a stream in the choice's first
   * chunk. */
   prompt_logprobs?: (Record<string, PromptLogprob> | null)[],
   /** Null in all chunks of a choice but the last. */

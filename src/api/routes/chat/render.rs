@@ -97,7 +97,7 @@ struct ChatPrompt<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     prompt_token_ids: Option<&'a [u32]>,
-    /// With `prompt_logprobs`: for each token of the prompt, tokens by their ids.
+    /// The tokens listed for each token of the prompt by their ids, with `prompt_logprobs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional, type = "(Record<string, PromptLogprob> | null)[]"))]
     prompt_logprobs: Option<Vec<Option<ById<'a>>>>,

@@ -39,7 +39,7 @@ struct CompletionChoice<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     prompt_token_ids: Option<&'a [u32]>,
-    /// With `prompt_logprobs`: for each token of the prompt, tokens by their ids; in a stream in the choice's first
+    /// The tokens listed for each token of the prompt by their ids, with `prompt_logprobs`; in a stream in the choice's first
     /// chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional, type = "(Record<string, PromptLogprob> | null)[]"))]

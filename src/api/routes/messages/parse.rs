@@ -84,21 +84,7 @@ pub(super) fn parse(
         variables.entry("enable_thinking").or_insert(thinks.into());
     }
     model::check_user(&fields)?;
-    let no_default = DefaultMaxTokens::Context(ContextWord::Context);
-    let mut length = length::read(&fields, switches, no_default, None)?;
-    if length.max_tokens.is_none() && !length.fills_context && usage == Use::Answer {
-        return Err(missing(MessageOwnFields::max_tokens.name));
-    }
-    if let Some(stop) = MessageOwnFields::stop_sequences.read(&fields, switches)? {
-        if !length.stop.is_empty() {
-            let message = "stop_sequences and stop cannot be combined";
-            let name = MessageOwnFields::stop_sequences.name;
-            return Err(fault(RequestFault::ConflictingParameters, name, message));
-        }
-        length.stop = stop;
-    }
-    // The reader of the message decides which special tokens are text.
-    length.skip_special_tokens = false;
+    let length = limits(&fields, switches, usage)?;
     let stream = streaming::read(&fields, switches, &mut unknown)?.stream;
     MessageOwnFields::temperature.read(&fields, switches)?;
     let sampling = sampling::read(&fields, switches)?;
@@ -138,6 +124,26 @@ pub(super) fn parse(
         repeats_delivered: true,
     };
     Ok((plan, stream))
+}
+
+/// The limits of the answer's length.
+fn limits(fields: &Fields, switches: &Switches, usage: Use) -> Result<length::Length> {
+    let no_default = DefaultMaxTokens::Context(ContextWord::Context);
+    let mut length = length::read(fields, switches, no_default, None)?;
+    if length.max_tokens.is_none() && !length.fills_context && usage == Use::Answer {
+        return Err(missing(MessageOwnFields::max_tokens.name));
+    }
+    if let Some(stop) = MessageOwnFields::stop_sequences.read(fields, switches)? {
+        if !length.stop.is_empty() {
+            let message = "stop_sequences and stop cannot be combined";
+            let name = MessageOwnFields::stop_sequences.name;
+            return Err(fault(RequestFault::ConflictingParameters, name, message));
+        }
+        length.stop = stop;
+    }
+    // The reader of the message decides which special tokens are text.
+    length.skip_special_tokens = false;
+    Ok(length)
 }
 
 fn check_unsupported(fields: &Fields) -> Result<()> {

@@ -7,6 +7,7 @@ use super::parse::{Use, parse};
 use super::request::known_fields;
 use crate::api::fields::{Constraint, Conversation, Prompt};
 use crate::api::plan::Plan;
+use crate::api::routes::arbitrary;
 use crate::api::switches::Switches;
 use crate::text::LocalTime;
 use crate::{Error, RequestFault, Result};
@@ -545,66 +546,46 @@ fn unknown_fields_are_reported() {
 }
 
 /// Words that the fields know, so that values get past the first checks.
-fn word() -> impl Strategy<Value = String> {
-    const WORDS: &[&str] = &[
-        "role",
-        "user",
-        "assistant",
-        "content",
-        "type",
-        "text",
-        "tool_use",
-        "tool_result",
-        "tool_use_id",
-        "thinking",
-        "image",
-        "source",
-        "base64",
-        "media_type",
-        "data",
-        "name",
-        "input",
-        "id",
-        "input_schema",
-        "custom",
-        "auto",
-        "any",
-        "tool",
-        "json_schema",
-        "schema",
-        "format",
-        "enabled",
-        "is_error",
-        "\u{fdd0}",
-    ];
-    prop_oneof![
-        prop::sample::select(WORDS).prop_map(str::to_owned),
-        "[a-z<|>]{0,6}"
-    ]
-}
-
-fn json() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        any::<f64>().prop_map(Value::from),
-        word().prop_map(Value::from),
-    ];
-    leaf.prop_recursive(5, 40, 5, |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-            prop::collection::vec((word(), inner), 0..5)
-                .prop_map(|members| Value::Object(members.into_iter().collect::<Map<_, _>>())),
-        ]
-    })
-}
+const WORDS: &[&str] = &[
+    "role",
+    "user",
+    "assistant",
+    "content",
+    "type",
+    "text",
+    "tool_use",
+    "tool_result",
+    "tool_use_id",
+    "thinking",
+    "image",
+    "source",
+    "base64",
+    "media_type",
+    "data",
+    "name",
+    "input",
+    "id",
+    "input_schema",
+    "custom",
+    "auto",
+    "any",
+    "tool",
+    "json_schema",
+    "schema",
+    "format",
+    "enabled",
+    "is_error",
+    "\u{fdd0}",
+];
 
 fn turn() -> impl Strategy<Value = Value> {
     const KINDS: &[&str] = &["text", "image", "tool_use", "tool_result", "thinking", "x"];
     let kind = prop::sample::select(KINDS);
-    let block =
-        (kind, prop::collection::vec((word(), json()), 0..4)).prop_map(|(kind, members)| {
+    let block = (
+        kind,
+        prop::collection::vec((arbitrary::word(WORDS), arbitrary::json(WORDS)), 0..4),
+    )
+        .prop_map(|(kind, members)| {
             let mut block: Map<String, Value> = members.into_iter().collect();
             block.insert("type".into(), kind.into());
             Value::Object(block)
@@ -612,21 +593,24 @@ fn turn() -> impl Strategy<Value = Value> {
     let role = prop::sample::select(&["user", "assistant", "x"][..]);
     (
         role,
-        prop::collection::vec(prop_oneof![block, json()], 0..4),
+        prop::collection::vec(prop_oneof![block, arbitrary::json(WORDS)], 0..4),
     )
         .prop_map(|(role, content)| serde_json::json!({"role": role, "content": content}))
 }
 
 fn name() -> impl Strategy<Value = String> {
     let known: Vec<&'static str> = known_fields().collect();
-    prop_oneof![prop::sample::select(known).prop_map(str::to_owned), word()]
+    prop_oneof![
+        prop::sample::select(known).prop_map(str::to_owned),
+        arbitrary::word(WORDS)
+    ]
 }
 
 proptest! {
     #[test]
     fn any_body_is_accepted_or_refused_by_name(
-        members in prop::collection::vec((name(), json()), 0..5),
-        turns in prop::collection::vec(prop_oneof![turn(), json()], 0..4),
+        members in prop::collection::vec((name(), arbitrary::json(WORDS)), 0..5),
+        turns in prop::collection::vec(prop_oneof![turn(), arbitrary::json(WORDS)], 0..4),
     ) {
         let mut body: Map<String, Value> = members.into_iter().collect();
         body.entry("model").or_insert("m".into());

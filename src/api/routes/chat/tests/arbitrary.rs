@@ -5,72 +5,53 @@ use serde_json::{Map, Value};
 
 use super::{known_fields, parse_body};
 use crate::Error;
+use crate::api::routes::arbitrary;
 use crate::api::switches::Switches;
 
 /// Words that the fields know, so that values get past the first checks.
-fn word() -> impl Strategy<Value = String> {
-    const WORDS: &[&str] = &[
-        "role",
-        "user",
-        "assistant",
-        "tool",
-        "content",
-        "type",
-        "text",
-        "function",
-        "name",
-        "arguments",
-        "tool_calls",
-        "{}",
-        "json_schema",
-        "schema",
-        "refusal",
-        "image_url",
-        "auto",
-        "low",
-        "messages",
-        "\u{fdd0}",
-    ];
-    prop_oneof![
-        prop::sample::select(WORDS).prop_map(str::to_owned),
-        "[a-z<|>]{0,6}"
-    ]
-}
-
-fn json() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        any::<f64>().prop_map(Value::from),
-        word().prop_map(Value::from),
-    ];
-    leaf.prop_recursive(5, 40, 5, |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-            prop::collection::vec((word(), inner), 0..5)
-                .prop_map(|members| Value::Object(members.into_iter().collect::<Map<_, _>>())),
-        ]
-    })
-}
+const WORDS: &[&str] = &[
+    "role",
+    "user",
+    "assistant",
+    "tool",
+    "content",
+    "type",
+    "text",
+    "function",
+    "name",
+    "arguments",
+    "tool_calls",
+    "{}",
+    "json_schema",
+    "schema",
+    "refusal",
+    "image_url",
+    "auto",
+    "low",
+    "messages",
+    "\u{fdd0}",
+];
 
 fn message() -> impl Strategy<Value = Value> {
     let role = prop::sample::select(&["system", "user", "assistant", "tool", "x"][..]);
-    (role, json(), json()).prop_map(|(role, content, calls)| {
+    (role, arbitrary::json(WORDS), arbitrary::json(WORDS)).prop_map(|(role, content, calls)| {
         serde_json::json!({"role": role, "content": content, "tool_calls": calls})
     })
 }
 
 fn name() -> impl Strategy<Value = String> {
     let known: Vec<&'static str> = known_fields().collect();
-    prop_oneof![prop::sample::select(known).prop_map(str::to_owned), word()]
+    prop_oneof![
+        prop::sample::select(known).prop_map(str::to_owned),
+        arbitrary::word(WORDS)
+    ]
 }
 
 proptest! {
     #[test]
     fn any_body_is_accepted_or_refused_by_name(
-        members in prop::collection::vec((name(), json()), 0..5),
-        messages in prop::collection::vec(prop_oneof![message(), json()], 0..4),
+        members in prop::collection::vec((name(), arbitrary::json(WORDS)), 0..5),
+        messages in prop::collection::vec(prop_oneof![message(), arbitrary::json(WORDS)], 0..4),
     ) {
         let mut body: Map<String, Value> = members.into_iter().collect();
         body.entry("model").or_insert("m".into());

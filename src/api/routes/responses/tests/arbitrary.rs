@@ -5,65 +5,43 @@ use serde_json::{Map, Value, json};
 
 use super::{known_fields, parse_body};
 use crate::Error;
+use crate::api::routes::arbitrary;
 use crate::api::switches::Switches;
 
 /// Words that the fields know, so that values get past the first checks.
-fn word() -> impl Strategy<Value = String> {
-    const WORDS: &[&str] = &[
-        "role",
-        "user",
-        "assistant",
-        "content",
-        "type",
-        "text",
-        "input_text",
-        "message",
-        "function",
-        "function_call",
-        "function_call_output",
-        "reasoning",
-        "summary",
-        "encrypted_content",
-        "call_id",
-        "name",
-        "arguments",
-        "output",
-        "{}",
-        "format",
-        "json_schema",
-        "schema",
-        "strict",
-        "effort",
-        "verbosity",
-        "auto",
-        "low",
-        "required",
-        "inpage:a",
-        "message.output_text.logprobs",
-        "\u{fdd0}",
-    ];
-    prop_oneof![
-        prop::sample::select(WORDS).prop_map(str::to_owned),
-        "[a-z<|>]{0,6}"
-    ]
-}
-
-fn json_value() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        any::<f64>().prop_map(Value::from),
-        word().prop_map(Value::from),
-    ];
-    leaf.prop_recursive(5, 40, 5, |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-            prop::collection::vec((word(), inner), 0..5)
-                .prop_map(|members| Value::Object(members.into_iter().collect::<Map<_, _>>())),
-        ]
-    })
-}
+const WORDS: &[&str] = &[
+    "role",
+    "user",
+    "assistant",
+    "content",
+    "type",
+    "text",
+    "input_text",
+    "message",
+    "function",
+    "function_call",
+    "function_call_output",
+    "reasoning",
+    "summary",
+    "encrypted_content",
+    "call_id",
+    "name",
+    "arguments",
+    "output",
+    "{}",
+    "format",
+    "json_schema",
+    "schema",
+    "strict",
+    "effort",
+    "verbosity",
+    "auto",
+    "low",
+    "required",
+    "inpage:a",
+    "message.output_text.logprobs",
+    "\u{fdd0}",
+];
 
 /// An item of the input, and one like it that is wrong somewhere.
 fn item() -> impl Strategy<Value = Value> {
@@ -75,7 +53,7 @@ fn item() -> impl Strategy<Value = Value> {
         json!({"type": "function_call", "call_id": "f", "name": "g", "arguments": "{\"h\":1}"}),
         json!({"type": "function_call_output", "call_id": "f", "output": "i"}),
     ];
-    let change = prop::option::of((word(), json_value()));
+    let change = prop::option::of((arbitrary::word(WORDS), arbitrary::json(WORDS)));
     (prop::sample::select(items), change).prop_map(|(mut item, change)| {
         if let Some((name, value)) = change {
             item[name] = value;
@@ -86,14 +64,17 @@ fn item() -> impl Strategy<Value = Value> {
 
 fn name() -> impl Strategy<Value = String> {
     let known: Vec<&'static str> = known_fields().collect();
-    prop_oneof![prop::sample::select(known).prop_map(str::to_owned), word()]
+    prop_oneof![
+        prop::sample::select(known).prop_map(str::to_owned),
+        arbitrary::word(WORDS)
+    ]
 }
 
 proptest! {
     #[test]
     fn any_body_is_accepted_or_refused_by_name(
-        members in prop::collection::vec((name(), json_value()), 0..5),
-        input in prop::collection::vec(prop_oneof![item(), json_value()], 0..5),
+        members in prop::collection::vec((name(), arbitrary::json(WORDS)), 0..5),
+        input in prop::collection::vec(prop_oneof![item(), arbitrary::json(WORDS)], 0..5),
     ) {
         let mut body: Map<String, Value> = members.into_iter().collect();
         body.entry("model").or_insert("m".into());

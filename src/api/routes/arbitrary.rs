@@ -1,0 +1,31 @@
+//! Arbitrary strings and JSON for the tests of several routes. They contain the words of a route, so that values get past the
+//! first checks.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value};
+
+/// One of `words`, or a short string.
+pub(super) fn word(words: &'static [&'static str]) -> impl Strategy<Value = String> {
+    prop_oneof![
+        prop::sample::select(words).prop_map(str::to_owned),
+        "[a-z<|>]{0,6}"
+    ]
+}
+
+/// A JSON value whose strings and names of members are of [`word`].
+pub(super) fn json(words: &'static [&'static str]) -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        word(words).prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 40, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::vec((word(words), inner), 0..5)
+                .prop_map(|members| Value::Object(members.into_iter().collect::<Map<_, _>>())),
+        ]
+    })
+}
