@@ -1,9 +1,9 @@
 //! The images of the prompt: each has a placeholder in the text, and both are in the same order.
 
-import { ImageTray } from "./images.js";
-import { byId } from "./dom.js";
+import { ImageTray } from "../page/images.js";
+import { byId } from "../page/dom.js";
 
-/** @import { Engine } from "../dist/index.js" */
+/** @import { Engine } from "../../dist/index.js" */
 
 /** Where the model sees an image, in the endpoint's prompts. */
 const PLACEHOLDER = "<image>";

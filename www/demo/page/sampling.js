@@ -5,7 +5,17 @@ import { recall, remember } from "./memory.js";
 
 const KEY = "sampling";
 
-/** @returns {{ fields: () => Record<string, unknown> }} */
+/** The values of the page, for models whose makers recommend nothing. @type {Record<string, string>} */
+const DEFAULTS = { temperature: "0.7", top_p: "0.95", min_p: "0.05", top_k: "" };
+
+/**
+ * @typedef {object} Sampling
+ * @property {() => Record<string, unknown>} fields of a request
+ * @property {(recommended?: object) => void} setDefaults to be called with what the makers of the model recommend; values
+ *   that the user has changed stay
+ */
+
+/** @returns {Sampling} */
 export function setUpSampling() {
   const form = byId("sampling", HTMLFormElement);
   const showValues = () => {
@@ -24,7 +34,20 @@ export function setUpSampling() {
   // The fields are reset only after the event.
   form.addEventListener("reset", () => setTimeout(keep));
   showValues();
-  return { fields: () => requestFields(new FormData(form)) };
+  return {
+    fields: () => requestFields(new FormData(form)),
+    setDefaults(recommended = {}) {
+      for (const [name, own] of Object.entries(DEFAULTS)) {
+        const input = form.elements.namedItem(name);
+        if (!(input instanceof HTMLInputElement)) continue;
+        const value = Object(recommended)[name];
+        const isUnchanged = input.value === input.defaultValue;
+        input.defaultValue = value === undefined ? own : `${value}`;
+        if (isUnchanged) input.value = input.defaultValue;
+      }
+      showValues();
+    },
+  };
 }
 
 /**

@@ -1,13 +1,16 @@
 //! Shows the models that the browser keeps for this site, and deletes them on request.
 
-import { cache } from "../dist/index.js";
-import { byId } from "./dom.js";
-import { bytesInWords, errorInWords, fileNameIn } from "./words.js";
+import { cache } from "../../dist/index.js";
+import { byId } from "../page/dom.js";
+import { bytesInWords, errorInWords, fileNameIn } from "../page/words.js";
 
-/** @import { CachedFile } from "../dist/index.js" */
+/** @import { CachedFile } from "../../dist/index.js" */
 
-/** @returns {() => Promise<void>} shows what is stored now */
-export function setUpStorage() {
+/**
+ * @param {(files: CachedFile[]) => Promise<void>} onDeleted
+ * @returns {() => Promise<void>} shows what is stored now
+ */
+export function setUpStorage(onDeleted) {
   const list = byId("stored", HTMLElement);
   const state = byId("stored-state", HTMLElement);
   const clear = byId("stored-clear", HTMLButtonElement);
@@ -16,10 +19,12 @@ export function setUpStorage() {
   const remove = async (run) => {
     /** @type {string | undefined} */
     let failure;
-    await run().catch((error) => {
+    try {
+      await onDeleted(await run());
+    } catch (error) {
       failure = errorInWords(error);
-    });
-    await show();
+      await show();
+    }
     if (failure !== undefined) state.textContent = failure;
     // The button that was pressed is gone.
     if (!list.contains(document.activeElement)) clear.focus();

@@ -1,21 +1,29 @@
-//! The engine of the page: loads a model, replaces it by another, cancels a load. Reports every change of state.
+//! The engine of the page: loads a model, replaces it by another, pauses and cancels a load. Reports every change of state.
 
-import { createEngine } from "../dist/index.js";
-import { SERVICE_WORKER } from "./serving.js";
-
-/** @import { Engine, EngineInfo, LoadProgress, ModelOption, ProjectorOption } from "../dist/index.js" */
+import { createEngine } from "../../dist/index.js";
+import { SERVICE_WORKER } from "../serving.js";
 
 /**
- * @typedef {{ name: string, option: ModelOption, projector?: ProjectorOption | undefined, chatTemplate?: string | undefined }} Choice
+ * @import { Engine, EngineInfo, LoadProgress } from "../../dist/index.js"
+ * @import { Choice } from "./choice.js"
+ */
+
+/**
+ * `missing`: the model of the last visit is a file that the user must choose again.
  *
  * @typedef {{ kind: "loading", name: string, progress: LoadProgress | undefined }
  *   | { kind: "ready", name: string, info: EngineInfo, engine: Engine }
- *   | { kind: "failed", name: string, error: unknown, remains: string | undefined }
+ *   | { kind: "paused", name: string, choice: Choice, progress: LoadProgress | undefined, remains: string | undefined }
+ *   | { kind: "failed", name: string, choice: Choice, error: unknown, remains: string | undefined }
+ *   | { kind: "missing", name: string }
  *   | { kind: "none" }} State
  */
 
 /** A model up to this size stays until the next one is loaded; a larger one is released first. */
 const STAYS_BYTES = 256e6;
+
+/** Why a load ends before its end: the user goes on with it later. */
+const PAUSE = new Error("paused");
 
 export class CurrentModel {
   /** The current engine, if any. @type {Engine | undefined} */
@@ -28,6 +36,8 @@ export class CurrentModel {
   #info = {};
   /** @type {AbortController | undefined} */
   #loading;
+  /** @type {LoadProgress | undefined} */
+  #progress;
   /** @type {(state: State) => void} */
   #report;
 
@@ -41,13 +51,18 @@ export class CurrentModel {
     return this.engine && this.#choice;
   }
 
+  /** What the current engine says of itself. */
+  get info() {
+    return this.#info;
+  }
+
   /** The current engine, if it takes images. */
   get engineOfImages() {
     return this.#info.projector ? this.engine : undefined;
   }
 
   /**
-   * Loads the chosen model and cancels a load in progress. The old model answers until the new one is ready.
+   * Loads the chosen model and ends a load in progress. The old model answers until the new one is ready.
    *
    * @param {Choice} choice
    */
@@ -56,6 +71,7 @@ export class CurrentModel {
     this.#loading?.abort();
     const loading = new AbortController();
     this.#loading = loading;
+    this.#progress = undefined;
     const isLarge = Number(this.#info.fileBytes ?? 0) > STAYS_BYTES;
     const gone = isLarge ? this.#letGo() : undefined;
     this.#report({ kind: "loading", name, progress: undefined });
@@ -67,13 +83,15 @@ export class CurrentModel {
         model: option,
         ...(projector !== undefined && { projector }),
         ...(chatTemplate !== undefined && { endpoint: { chatTemplate } }),
-        workerUrl: new URL("./engine_worker.js", import.meta.url),
+        workerUrl: new URL("../engine_worker.js", import.meta.url),
         // Threads on hosts that do not isolate the page.
         isolatedFrame: SERVICE_WORKER,
         signal: loading.signal,
         onProgress: (progress) => {
-          if (this.#loading === loading) this.#report({ kind: "loading", name, progress });
-          else if (engine && engine === this.engine) this.#reloading(progress);
+          if (this.#loading === loading) {
+            this.#progress = progress;
+            this.#report({ kind: "loading", name, progress });
+          } else if (engine && engine === this.engine) this.#reloading(progress);
         },
       });
       const info = await engine.info();
@@ -92,14 +110,37 @@ export class CurrentModel {
       // Another load has replaced this one.
       if (this.#loading !== loading) return;
       this.#loading = undefined;
-      if (loading.signal.aborted) this.#reportCurrent();
-      else this.#report({ kind: "failed", name, error, remains: this.engine && this.#name });
+      const remains = this.engine && this.#name;
+      if (loading.signal.reason === PAUSE) {
+        this.#report({ kind: "paused", name, choice, progress: this.#progress, remains });
+      } else if (loading.signal.aborted) this.reportCurrent();
+      else this.#report({ kind: "failed", name, choice, error, remains });
     }
+  }
+
+  /** Ends the load in progress. What was downloaded stays stored, and the next load of the model goes on from there. */
+  pause() {
+    this.#loading?.abort(PAUSE);
   }
 
   /** Cancels the load in progress. */
   cancel() {
     this.#loading?.abort();
+  }
+
+  /** Reports the model that answers now, if any. */
+  reportCurrent() {
+    if (this.engine === undefined) this.#report({ kind: "none" });
+    else this.#report({ kind: "ready", name: this.#name, info: this.#info, engine: this.engine });
+  }
+
+  /**
+   * Reports a model that waits for the user: of the last visit, and a file or paused.
+   *
+   * @param {State} state
+   */
+  wait(state) {
+    this.#report(state);
   }
 
   /**
@@ -108,13 +149,8 @@ export class CurrentModel {
    * @param {LoadProgress} progress
    */
   #reloading(progress) {
-    if (progress.phase === "ready") this.#reportCurrent();
+    if (progress.phase === "ready") this.reportCurrent();
     else this.#report({ kind: "loading", name: this.#name, progress });
-  }
-
-  #reportCurrent() {
-    if (this.engine === undefined) this.#report({ kind: "none" });
-    else this.#report({ kind: "ready", name: this.#name, info: this.#info, engine: this.engine });
   }
 
   async #letGo() {

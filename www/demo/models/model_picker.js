@@ -1,20 +1,17 @@
-//! Chooses a model: the embedded one, a local file (picked or dropped on the page), or a URL.
+//! Chooses a model of the user's own: a local file (picked or dropped on the page), or a URL.
 
-import { byId } from "./dom.js";
-import { recall, remember } from "./memory.js";
-import { isImage } from "./images.js";
-import { fileNameIn } from "./words.js";
+import { byId } from "../page/dom.js";
+import { recall, remember } from "../page/memory.js";
+import { fileNameIn } from "../page/words.js";
 
-/** @import { Choice } from "./current_model.js" */
-
-/** @type {Choice} */
-export const EMBEDDED = { name: "tales", option: "embedded" };
+/** @import { Choice } from "./choice.js" */
 
 /**
  * @param {(choice: Choice) => void} choose called with each model that the user chooses
- * @param {(files: File[]) => void} takeImages called with images that are dropped on the page
+ * @param {(files: File[]) => File[]} takeOthers called with files that are dropped on the page, returns those that may be a model
+ * @returns {() => void} asks for a file
  */
-export function setUpPicker(choose, takeImages) {
+export function setUpPicker(choose, takeOthers) {
   const form = byId("picker", HTMLFormElement);
   const file = byId("model-file", HTMLInputElement);
   const url = byId("model-url", HTMLInputElement);
@@ -26,7 +23,6 @@ export function setUpPicker(choose, takeImages) {
     file.hidden = source() !== "file";
     url.hidden = source() !== "url";
     url.required = source() === "url";
-    byId("projector", HTMLElement).hidden = source() === "embedded";
     projectorFile.hidden = source() !== "file";
     projectorUrl.hidden = source() !== "url";
   };
@@ -40,8 +36,7 @@ export function setUpPicker(choose, takeImages) {
   file.addEventListener("change", () => chooseFile(file.files?.[0]));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (source() === "embedded") choose(EMBEDDED);
-    else if (source() === "url") {
+    if (source() === "url") {
       remember("model-url", url.value);
       remember("projector-url", projectorUrl.value);
       const projector = projectorUrl.value === "" ? undefined : { url: projectorUrl.value };
@@ -52,21 +47,28 @@ export function setUpPicker(choose, takeImages) {
   url.value = recall("model-url") ?? "";
   projectorUrl.value = recall("projector-url") ?? "";
 
-  acceptDrops((files) => {
+  const selectFile = () => {
+    const radio = form.querySelector('input[value="file"]');
+    if (radio instanceof HTMLInputElement) radio.checked = true;
+    showInputs();
+  };
+  acceptDrops((dropped) => {
+    const files = takeOthers([...dropped]);
+    if (files.length === 0) return;
     // Shows the dropped file in the form. A script can set a file input only from a DataTransfer.
-    const images = [...files].filter(isImage);
-    if (images.length > 0) return takeImages(images);
-    const models = [...files].filter(({ name }) => /\.gguf$/i.test(name));
+    const models = files.filter(({ name }) => /\.gguf$/i.test(name));
     const tower = models.find(({ name }) => /mmproj/i.test(name));
     const chosen = models.find((it) => it !== tower) ?? (tower ? undefined : files[0]);
     if (tower) projectorFile.files = listOf(tower);
     if (chosen) file.files = listOf(chosen);
-    const radio = form.querySelector('input[value="file"]');
-    if (radio instanceof HTMLInputElement) radio.checked = true;
-    showInputs();
+    selectFile();
     chooseFile(chosen);
   });
   showInputs();
+  return () => {
+    selectFile();
+    file.click();
+  };
 }
 
 /** @param {File} file */

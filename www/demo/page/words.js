@@ -1,6 +1,6 @@
 //! Formats numbers and errors for people.
 
-/** @import { InpageError } from "../dist/index.js" */
+/** @import { InpageError } from "../../dist/index.js" */
 
 /** @param {number} bytes */
 export function bytesInWords(bytes) {

@@ -3,10 +3,12 @@
 
 import { byId } from "./dom.js";
 
-/** @import { Engine } from "../dist/index.js" */
+/** @import { Engine } from "../../dist/index.js" */
 
 /** More make a request that no small model understands. */
 const MAX_IMAGES = 8;
+
+const NO_IMAGES = "This model takes no images. Load one with its projector.";
 
 /**
  * The cost of an image: its tokens, and the time that the model needs for it.
@@ -64,14 +66,16 @@ export class ImageTray {
 
   /** To be called when the model changes. */
   refresh() {
-    this.#tools.hidden = this.#options.engine() === undefined;
+    const { engine, state } = this.#options;
+    this.#tools.hidden = engine() === undefined;
+    if (engine() && state.textContent === NO_IMAGES) state.textContent = "";
   }
 
   /** @param {Blob[]} files */
   add(files) {
     const { engine, state, what } = this.#options;
     if (engine() === undefined) {
-      state.textContent = "This model takes no images. Load one with its projector.";
+      state.textContent = NO_IMAGES;
       return;
     }
     const room = MAX_IMAGES - this.#images.length;

@@ -1,14 +1,14 @@
 //! Prompt and output: generates, stops, shows the text and its speed. The prompt and the text so far always stay.
 
 import { complete } from "./completion.js";
-import { byId, copyOnClick, showText } from "./dom.js";
-import { recall, remember } from "./memory.js";
+import { byId, copyOnClick, showText } from "../page/dom.js";
+import { recall, remember } from "../page/memory.js";
 import { PromptImages } from "./prompt_images.js";
-import { durationInWords, errorInWords, rateInWords } from "./words.js";
+import { durationInWords, errorInWords, rateInWords } from "../page/words.js";
 
 /**
- * @import { Engine } from "../dist/index.js"
- * @import { Measures } from "./completion.js"
+ * @import { Engine } from "../../dist/index.js"
+ * @import { Measures } from "../page/speed_meter.js"
  */
 
 const EXAMPLES = [
@@ -17,6 +17,8 @@ const EXAMPLES = [
   "Tom and his dog were best friends. One day,",
   "Question: What does a cow say?\nAnswer:",
 ];
+
+const NO_MODEL = "No model is loaded yet.";
 
 export class Writer {
   /** @type {() => Engine | undefined} */
@@ -29,6 +31,8 @@ export class Writer {
   images;
   /** @type {AbortController | undefined} */
   #running;
+  /** @type {(measures: Measures) => void} */
+  #onMeasured;
 
   #prompt = byId("prompt", HTMLTextAreaElement);
   #generate = byId("generate", HTMLButtonElement);
@@ -45,11 +49,13 @@ export class Writer {
    * @param {() => Engine | undefined} engineOfImages the current engine, if it takes images
    * @param {() => Record<string, unknown>} fields of the request besides the prompt and its images
    * @param {(fields: Record<string, unknown>) => void} onRequest called with all fields of each request
+   * @param {(measures: Measures) => void} onMeasured called at the end of a completion
    */
-  constructor(engine, engineOfImages, fields, onRequest) {
+  constructor(engine, engineOfImages, fields, onRequest, onMeasured) {
     this.#engine = engine;
     this.#fields = fields;
     this.#onRequest = onRequest;
+    this.#onMeasured = onMeasured;
     this.#prompt.value = recall("prompt") ?? this.#prompt.value;
     const keep = () => remember("prompt", this.images.keptPrompt);
     this.images = new PromptImages(this.#prompt, engineOfImages, keep);
@@ -74,6 +80,7 @@ export class Writer {
   refresh() {
     // Not `disabled`: that would take away the keyboard focus.
     const idle = this.#running === undefined;
+    if (this.#engine() && this.#state.textContent === NO_MODEL) this.#state.textContent = "";
     this.#generate.setAttribute("aria-disabled", String(!(idle && this.#engine())));
     if (idle && document.activeElement === this.#stop) this.#generate.focus();
     this.#stop.disabled = idle;
@@ -90,7 +97,7 @@ export class Writer {
     const engine = this.#engine();
     if (this.#running) return;
     if (engine === undefined) {
-      this.#state.textContent = "No model is loaded yet.";
+      this.#state.textContent = NO_MODEL;
       return;
     }
     const running = new AbortController();
@@ -116,6 +123,7 @@ export class Writer {
         this.#show(measures);
       });
       this.#show(end);
+      this.#onMeasured(end);
       this.#state.textContent =
         end.finishReason === "length" ? "Done: reached the maximum number of tokens." : "Done.";
     } catch (error) {
@@ -140,17 +148,26 @@ export class Writer {
     for (const [id, text] of Object.entries(numbers)) byId(id, HTMLElement).textContent = text;
   }
 
+  /** Takes the first example as the prompt. */
+  pickExample() {
+    this.#take(EXAMPLES[0] ?? "");
+    this.#prompt.focus();
+  }
+
+  /** @param {string} example */
+  #take(example) {
+    this.images.clear();
+    this.#prompt.value = example;
+    remember("prompt", example);
+  }
+
   #addExamples() {
     for (const example of EXAMPLES) {
       const button = document.createElement("button");
       button.type = "button";
       button.className = "small";
       button.textContent = example.split("\n")[0] ?? example;
-      button.addEventListener("click", () => {
-        this.images.clear();
-        this.#prompt.value = example;
-        remember("prompt", example);
-      });
+      button.addEventListener("click", () => this.#take(example));
       byId("examples", HTMLElement).append(button);
     }
   }
