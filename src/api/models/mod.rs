@@ -1,21 +1,19 @@
 //! The registered models and their states (specification 13). The caller loads the models.
 
-use std::cell::{OnceCell, Ref, RefCell};
-use std::fmt;
-use std::rc::Rc;
+mod fingerprint;
+mod ready;
+
+use std::cell::{Ref, RefCell};
 
 use futures_channel::oneshot;
 
 use super::error::{fault, fault_without_param};
 use super::expected_wait::LoadPace;
 use super::switches::{Switches, WhenModelNotReady};
-use crate::engine::EngineHandle;
-use crate::engine::embed::EmbeddingHandle;
-use crate::engine::generation::SamplingDefaults;
-use crate::grammar::{Compiler, OutputForm};
-use crate::images::ImageFormat;
-use crate::text::{Tokenizer, renders_tools};
 use crate::{Error, RequestFault, Result};
+pub use fingerprint::Fingerprint;
+pub(super) use ready::PromptTokenizer;
+pub use ready::{ImageReader, LazyCompiler, ReadyEmbedder, ReadyModel, ToolPrompts};
 
 /// The name that refers to whichever model is registered.
 const ALIAS: &str = "default";
@@ -31,7 +29,7 @@ pub enum ModelState {
     Ready(ReadyModel),
     /// Loaded, and makes embeddings.
     ReadyToEmbed(ReadyEmbedder),
-    /// It could not be loaded; the text says why.
+    /// It could not be loaded; the string says why.
     Failed(String),
     /// It could not be loaded, and the first request after a pause starts another attempt.
     WillRetry {
@@ -40,97 +38,6 @@ pub enum ModelState {
         /// The end of the pause, in milliseconds since 1970.
         retry_at_ms: u64,
     },
-}
-
-/// A loaded model and everything that answering with it needs.
-#[derive(Debug, Clone)]
-pub struct ReadyModel {
-    /// Runs it.
-    pub engine: EngineHandle,
-    /// Its tokenizer.
-    pub tokenizer: Rc<Tokenizer>,
-    /// Covers everything that its answers depend on.
-    pub fingerprint: Fingerprint,
-    /// The sampling settings that its files recommend, for the switch `useModelGenerationDefaults`.
-    pub sampling_defaults: SamplingDefaults,
-    /// The reader of images; `None`: the model takes text only.
-    pub images: Option<ImageReader>,
-    /// The form in which the model writes tool calls.
-    pub output_form: OutputForm,
-    /// How tools get into its prompts; `None`: it has no chat template.
-    pub tools: Option<ToolPrompts>,
-    /// The grammar compiler for constrained completions, built when it is first needed.
-    pub compiler: LazyCompiler,
-}
-
-/// How tools get into a prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-#[serde(rename_all = "lowercase")]
-pub enum ToolPrompts {
-    /// The chat template writes them.
-    Template,
-    /// The template has no place for them: they are text of messages (specification 18.9).
-    Generic,
-}
-
-impl ToolPrompts {
-    /// How tools get into the prompts of this tokenizer's model, with the template of the switch `chatTemplate` or its own.
-    pub fn of(tokenizer: &Tokenizer, chat_template: Option<&str>) -> Option<ToolPrompts> {
-        let template = chat_template.or_else(|| tokenizer.chat_templates().choose(true))?;
-        Some(match renders_tools(template) {
-            true => ToolPrompts::Template,
-            false => ToolPrompts::Generic,
-        })
-    }
-}
-
-/// How a model that takes images reads them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ImageReader {
-    /// The format of images: the text and the pixels that replace a placeholder.
-    pub format: ImageFormat,
-    /// The token of [`ImageFormat::placeholder`].
-    pub placeholder_id: u32,
-    /// The token of [`ImageFormat::row_token`].
-    pub row_id: u32,
-}
-
-impl ImageReader {
-    /// Finds the tokens of `format`.
-    ///
-    /// # Errors
-    /// [`Error::InvalidModelFile`] if the tokenizer does not have them.
-    pub fn new(format: ImageFormat, tokenizer: &Tokenizer) -> Result<ImageReader> {
-        let id = |token: &str| match tokenizer.encode(token, false)?[..] {
-            [id] => Ok(id),
-            _ => Err(Error::InvalidModelFile(format!(
-                "the projector needs the token {token}, which the tokenizer does not have"
-            ))),
-        };
-        Ok(ImageReader {
-            format,
-            placeholder_id: id(format.placeholder())?,
-            row_id: id(format.row_token())?,
-        })
-    }
-}
-
-/// A loaded model that makes embeddings.
-#[derive(Debug, Clone)]
-pub struct ReadyEmbedder {
-    /// Runs it.
-    pub engine: EmbeddingHandle,
-    /// Its tokenizer.
-    pub tokenizer: Rc<Tokenizer>,
-}
-
-/// What turning texts into ids needs of a loaded model, whatever that makes of them.
-pub(super) struct Texts {
-    pub tokenizer: Rc<Tokenizer>,
-    /// Every token id is below it.
-    pub vocab_size: usize,
-    pub context_tokens: usize,
 }
 
 /// The purpose that a request needs a model for.
@@ -153,108 +60,6 @@ impl ModelState {
             _ => None,
         }
     }
-}
-
-/// A model's grammar compiler. It is built when the first constraint needs it, because that reads the
-/// whole vocabulary. Clones share it.
-#[derive(Clone, Default)]
-pub struct LazyCompiler(Rc<OnceCell<Compiler>>);
-
-impl fmt::Debug for LazyCompiler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LazyCompiler")
-            .field("is_built", &self.0.get().is_some())
-            .finish()
-    }
-}
-
-impl ReadyModel {
-    /// How a model with this tokenizer writes, with the template of the switch `chatTemplate` or its own.
-    pub fn form_of(tokenizer: &Tokenizer, chat_template: Option<&str>) -> OutputForm {
-        match chat_template {
-            Some(template) => OutputForm::with_template(template, tokenizer),
-            None => OutputForm::of(tokenizer),
-        }
-    }
-
-    /// Whether there is a template for conversations.
-    pub(super) fn chats(&self, switches: &Switches) -> bool {
-        switches.chat_template.is_some() || self.tokenizer.chat_template().is_some()
-    }
-
-    /// The form in which the model writes in chat.
-    pub(super) fn chat_form(&self) -> OutputForm {
-        match self.tools {
-            Some(ToolPrompts::Generic) => self.output_form.with_generic_calls(),
-            _ => self.output_form,
-        }
-    }
-
-    /// The grammar compiler, built if necessary.
-    pub(super) fn grammar_compiler(&self) -> &Compiler {
-        let vocab_size = self.engine.vocab_size();
-        let LazyCompiler(cell) = &self.compiler;
-        cell.get_or_init(|| Compiler::new(&self.tokenizer, vocab_size))
-    }
-
-    /// Every token id is below it. The model's matrices may have more or fewer rows than the tokenizer
-    /// has tokens.
-    pub(super) fn vocab_size(&self) -> usize {
-        self.tokenizer.vocab_size().min(self.engine.vocab_size())
-    }
-
-    /// The part that reads texts.
-    pub(super) fn texts(&self) -> Texts {
-        Texts {
-            tokenizer: self.tokenizer.clone(),
-            vocab_size: self.vocab_size(),
-            context_tokens: self.engine.context_tokens(),
-        }
-    }
-}
-
-impl ReadyEmbedder {
-    /// The part that reads texts.
-    fn texts(&self) -> Texts {
-        Texts {
-            tokenizer: self.tokenizer.clone(),
-            vocab_size: self.tokenizer.vocab_size().min(self.engine.vocab_size()),
-            context_tokens: self.engine.context_tokens(),
-        }
-    }
-}
-
-/// `system_fingerprint`: `fp_` and 10 hex digits of an FNV-1a hash of everything that the output depends
-/// on: version of the runtime, weights, quantization, adapters, class of device, version of the
-/// sampler. Clones change together.
-#[derive(Debug, Clone)]
-pub struct Fingerprint(Rc<RefCell<String>>);
-
-impl Fingerprint {
-    /// The fingerprint of these parts.
-    pub fn of(parts: &[impl AsRef<str>]) -> Fingerprint {
-        Fingerprint(Rc::new(RefCell::new(digest(parts))))
-    }
-
-    /// Replaces the parts.
-    pub fn set(&self, parts: &[impl AsRef<str>]) {
-        self.0.replace(digest(parts));
-    }
-
-    pub(super) fn text(&self) -> String {
-        self.0.borrow().clone()
-    }
-}
-
-fn digest(parts: &[impl AsRef<str>]) -> String {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut mix = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    for part in parts {
-        part.as_ref().bytes().for_each(&mut mix);
-        // A separator: UTF-8 never contains this byte.
-        mix(0xff);
-    }
-    format!("fp_{:010x}", hash >> 24)
 }
 
 /// The registry, in order of registration.
@@ -302,7 +107,7 @@ impl Models {
         self.wake();
     }
 
-    /// How much of `id` was read, from 0 to 1.
+    /// Sets the share of `id` that was read, from 0 to 1.
     pub(super) fn set_load_progress(&self, id: &str, share: f64) {
         let mut entries = self.entries.borrow_mut();
         if let Some(entry) = entries.iter_mut().find(|entry| entry.id == id) {
@@ -370,20 +175,20 @@ impl Models {
         }
     }
 
-    /// The part of a loaded model that reads texts. The alias means the model that it means for completions; a model
+    /// The part of a loaded model that reads prompts. The alias means the model that it means for completions; a model
     /// that makes embeddings will do.
     ///
     /// # Errors
     /// Those of the model's state.
-    pub(super) async fn ready_texts(
+    pub(super) async fn ready_tokenizer(
         &self,
         name: &str,
         switches: &Switches,
         now_ms: impl Fn() -> u64,
-    ) -> Result<Texts> {
+    ) -> Result<PromptTokenizer> {
         match self.loaded(name, Purpose::Text, switches, now_ms).await? {
-            (_, ModelState::Ready(ready)) => Ok(ready.texts()),
-            (_, ModelState::ReadyToEmbed(ready)) => Ok(ready.texts()),
+            (_, ModelState::Ready(ready)) => Ok(ready.prompt_tokenizer()),
+            (_, ModelState::ReadyToEmbed(ready)) => Ok(ready.prompt_tokenizer()),
             _ => Err(Error::Internal("a model that is not ready".into())),
         }
     }
@@ -619,18 +424,5 @@ mod tests {
         models.set("a", ModelState::Failed("x".into()), 40_000);
         models.set("a", ModelState::Loading, 90_000);
         assert_eq!(wait_s(&models, 90_000), Some(5), "another load");
-    }
-
-    #[test]
-    fn fingerprints_differ_by_part() {
-        let fingerprint = Fingerprint::of(&["ab", "c"]);
-        let first = fingerprint.text();
-        assert!(first.len() == 13 && first.starts_with("fp_"));
-        assert!(first[3..].bytes().all(|b| b.is_ascii_hexdigit()));
-        assert_eq!(first, Fingerprint::of(&["ab", "c"]).text());
-        let clone = fingerprint.clone();
-        fingerprint.set(&["a", "bc"]);
-        assert_ne!(first, fingerprint.text());
-        assert_eq!(clone.text(), fingerprint.text());
     }
 }
