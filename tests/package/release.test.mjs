@@ -50,7 +50,8 @@ test("targets of package.json that are not packed, and files that must not be, a
 });
 
 test("links of the packed README lead to the repository, and those of the file stay", () => {
-  const text = "[a](docs/a.txt#b) [c](https://x.example/y) [d](#e) ![f](docs/f.png) [g](mailto:a@b)";
+  const text =
+    "[a](docs/a.txt#b) [c](https://x.example/y) [d](#e) ![f](docs/f.png) [g](mailto:a@b)";
   const repository = { url: "git+https://host.example/o/n.git" };
   const page = "https://host.example/o/n";
   assert.equal(
