@@ -29,6 +29,7 @@ const USE = [
   "docs/deployment.md",
   "docs/troubleshooting.md",
   "docs/models.md",
+  "docs/demo.md",
   "docs/performance.md",
 ];
 const REFERENCE = ["docs/api.md"];
