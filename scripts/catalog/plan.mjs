@@ -9,7 +9,8 @@ import { headerOf } from "./header.mjs";
 
 const CONTEXTS = { context4k: 4096, context16k: 16384 };
 
-const dist = (file) => import(pathToFileURL(join(root, "www/dist", file)));
+/** A module of the built package. */
+export const dist = (file) => import(pathToFileURL(join(root, "www/dist", file)));
 
 let started;
 /** The wasm module's `inspectModel`. */
@@ -31,6 +32,7 @@ export async function numbersOf(open, projectorBytes = 0) {
   const inspect = await inspector();
   const memory = {};
   let report;
+  let largestBufferBytes;
   for (const [name, tokens] of Object.entries(CONTEXTS)) {
     const files = await open();
     try {
@@ -41,10 +43,18 @@ export async function numbersOf(open, projectorBytes = 0) {
     }
     if (!report.runs) throw new Error(`this version does not run it: ${report.refusal.message}`);
     memory[name] = report.model.memory.totalBytes + projectorBytes;
+    largestBufferBytes ??= report.model.memory.largestBuffer.bytes;
   }
   const { parameters, hyperparameters, architecture } = report.model;
   const { contextTokens } = hyperparameters;
-  return { architecture, parameters, bytes: report.fileBytes, contextTokens, memory };
+  return {
+    architecture,
+    parameters,
+    bytes: report.fileBytes,
+    contextTokens,
+    memory,
+    largestBufferBytes,
+  };
 }
 
 /** The numbers of a model that is known by the numbers of its architecture. */

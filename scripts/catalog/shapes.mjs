@@ -137,7 +137,7 @@ export const SHAPES = {
   },
   "smolvlm-256m-instruct": {
     ...{ ...smollm2, layers: 30, dim: 576, ffn: 1536, heads: 9, kvHeads: 3, headDim: 64 },
-    ...{ vocab: 49280, tied: false, type: "Q8_0", projectorBytes: 103_769_696 },
+    ...{ vocab: 49280, tied: false, type: "Q8_0", projectorBytes: 103_769_856 },
   },
   "smolvlm-500m-instruct": {
     ...{ ...smollm2, layers: 32, dim: 960, ffn: 2560, heads: 15, kvHeads: 5, headDim: 64 },
@@ -145,11 +145,11 @@ export const SHAPES = {
   },
   "smolvlm2-2.2b-instruct": {
     ...{ ...smollm2, layers: 24, dim: 2048, ffn: 8192, heads: 32, kvHeads: 32, headDim: 64 },
-    ...{ vocab: 49280, tied: false, type: "Q4_K_M", projectorBytes: 592_523_872 },
+    ...{ vocab: 49280, tied: false, type: "Q4_K_M", projectorBytes: 592_523_200 },
   },
   "qwen2.5-vl-3b-instruct": {
     ...{ ...qwen25_3b, architecture: "qwen2vl", context: 128000, tied: true },
-    ...{ type: "Q4_K_M", projectorBytes: 844_816_544 },
+    ...{ type: "Q4_K_M", projectorBytes: 844_757_728 },
   },
   "qwen3-vl-2b-instruct": {
     ...{ ...qwen3_17b, ...qwen3vl, type: "Q4_K_M", projectorBytes: 445_053_216 },

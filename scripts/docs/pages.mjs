@@ -17,6 +17,7 @@ const USE = [
   ["README.md", "index"],
   "docs/guide.md",
   "docs/loading.md",
+  "docs/catalog.md",
   "docs/devices.md",
   "docs/serving.md",
   "docs/several-models.md",

@@ -2,6 +2,8 @@
 
 import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
+import "../dist/node/index.js";
+import { isCatalogName, withFiles } from "../dist/options/catalog_name.js";
 import { resolveModel } from "../dist/options/model.js";
 import { openHeads } from "../dist/model_source/head_files.js";
 import init, { inspectModel } from "../dist/wasm/inpage.js";
@@ -9,10 +11,11 @@ import { openLocal } from "./local_files.mjs";
 import { hubOf, remoteModel } from "./model_place.mjs";
 import { reportText } from "./report_text.mjs";
 
-export const USAGE = `Usage: inpage inspect FILE_OR_URL [options]
+export const USAGE = `Usage: inpage inspect MODEL [options]
 
 Reports what a model is, how much GPU memory it needs and whether this version runs it. Reads only the headers
-of its files, also over HTTP. FILE_OR_URL is a GGUF file, any part of a split one, or a Hugging Face folder. Of a
+of its files, also over HTTP. MODEL is a name of the catalog (inpage models), or the path or URL of a GGUF file, of
+any part of a split one, or of a Hugging Face folder. Of a
 projector (mmproj) it reports what becomes of images, and which models it fits. The URL of a folder ends with a slash, or like https://huggingface.co/OWNER/NAME/resolve/main. On the hub:
 hf:OWNER/NAME/FILE.gguf or hf:OWNER/NAME, with @REVISION at the end; the environment variables HF_ENDPOINT and
 HF_TOKEN are used.
@@ -101,7 +104,7 @@ function requestOf(args) {
 }
 
 async function reportOn(place, options) {
-  const remote = remoteModel(place);
+  const remote = isCatalogName(place) ? (await withFiles(place)).model : remoteModel(place);
   const files = remote
     ? await openHeads(
         resolveModel(remote, hubOf(process.env)).location,

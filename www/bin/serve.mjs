@@ -7,13 +7,14 @@ import { Access } from "./access.mjs";
 import { apiKeyOf } from "./api_key.mjs";
 import { serverOf } from "./http_door.mjs";
 import { hubOf, remoteModel } from "./model_place.mjs";
+import { progressLine } from "./progress_line.mjs";
 
 export const USAGE = `Usage: inpage serve [MODEL] [options]
        inpage serve NAME=MODEL NAME=MODEL ... [options]
 
-Answers OpenAI's POST /v1/completions over HTTP with a model on this machine's CPU. MODEL is a GGUF file (of a split
-one, any part), a Hugging Face folder, a URL of one, or a name on the hub: hf:OWNER/NAME/FILE.gguf or hf:OWNER/NAME,
-with @REVISION at the end. Without it, the small model in the package is used. The environment variables HF_ENDPOINT,
+Answers OpenAI's POST /v1/completions over HTTP with a model on this machine's CPU. MODEL is a name of the catalog
+(inpage models), a GGUF file (of a split one, any part), a Hugging Face folder, a URL of one, or a name on the hub:
+hf:OWNER/NAME/FILE.gguf or hf:OWNER/NAME, with @REVISION at the end. Without it, the small model in the package is used. The environment variables HF_ENDPOINT,
 HF_TOKEN, INPAGE_API_KEY and INPAGE_CACHE_DIR are used. Models with names are loaded when requests first ask for them.
 A path with a = in it begins with ./ or /.
 
@@ -309,18 +310,4 @@ async function announce(engine, server, names) {
   process.stderr.write(
     `try it:  curl ${origin}${engine.basePaths[0]}/completions -H 'content-type: application/json' -d '${body}'\nCtrl-C stops.\n`,
   );
-}
-
-/** Shows the progress of a download on a terminal. */
-function progressLine() {
-  if (!process.stderr.isTTY) return () => {};
-  let width = 0;
-  return ({ model, phase, loadedBytes, totalBytes }) => {
-    const megabytes = (bytes) => `${(bytes / 1e6).toFixed(0)} MB`;
-    const of = totalBytes === undefined ? "" : ` of ${megabytes(totalBytes)}`;
-    const what = model === undefined ? phase : `${model}: ${phase}`;
-    const line = phase === "ready" ? "" : `${what} ${megabytes(loadedBytes)}${of}`;
-    process.stderr.write(`\r${line.padEnd(width)}${phase === "ready" ? "\r" : ""}`);
-    width = line.length;
-  };
 }

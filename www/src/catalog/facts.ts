@@ -14,6 +14,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q8_0",
     licence: "Apache-2.0",
+    released: "2024-11",
     languages: ["en"],
     sampling: {
       temperature: 0.2,
@@ -35,6 +36,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q8_0",
     licence: "Apache-2.0",
+    released: "2024-11",
     languages: ["en"],
     sampling: {
       temperature: 0.2,
@@ -56,6 +58,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2024-11",
     languages: ["en"],
     sampling: {
       temperature: 0.2,
@@ -77,6 +80,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2025-07",
     languages: ["en", "fr", "de", "it", "es", "pt"],
     sampling: {
       temperature: 0.6,
@@ -94,10 +98,12 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "Qwen3",
     tasks: ["chat", "reasoning"],
     files: {
-      model: "hf:Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf",
+      model:
+        "hf:Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf@23749fefcc72300e3a2ad315e1317431b06b590a",
     },
     type: "Q8_0",
     licence: "Apache-2.0",
+    released: "2025-04",
     languages: ["en", "zh", "fr", "es", "pt", "de", "it", "ru", "ja", "ko", "vi", "th", "ar", "id"],
     sampling: {
       temperature: 0.6,
@@ -121,6 +127,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q8_0",
     licence: "Apache-2.0",
+    released: "2025-04",
     languages: ["en", "zh", "fr", "es", "pt", "de", "it", "ru", "ja", "ko", "vi", "th", "ar", "id"],
     sampling: {
       temperature: 0.6,
@@ -144,6 +151,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2025-04",
     languages: ["en", "zh", "fr", "es", "pt", "de", "it", "ru", "ja", "ko", "vi", "th", "ar", "id"],
     sampling: {
       temperature: 0.6,
@@ -164,6 +172,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2025-08",
     languages: ["en", "zh", "fr", "es", "pt", "de", "it", "ru", "ja", "ko", "vi", "th", "ar", "id"],
     sampling: {
       temperature: 0.7,
@@ -187,6 +196,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2025-08",
     languages: ["en", "zh", "fr", "es", "pt", "de", "it", "ru", "ja", "ko", "vi", "th", "ar", "id"],
     sampling: {
       temperature: 0.6,
@@ -210,6 +220,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2024-09",
     languages: ["en", "zh", "fr", "es", "pt", "de", "it", "ru", "ja", "ko", "vi", "th", "ar"],
     sampling: {
       temperature: 0.7,
@@ -232,6 +243,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2024-09",
     languages: ["en", "zh", "fr", "es", "pt", "de", "it", "ru", "ja", "ko", "vi", "th", "ar"],
     sampling: {
       temperature: 0.7,
@@ -254,6 +266,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Qwen Research License",
+    released: "2024-09",
     languages: ["en", "zh", "fr", "es", "pt", "de", "it", "ru", "ja", "ko", "vi", "th", "ar"],
     sampling: {
       temperature: 0.7,
@@ -276,6 +289,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2024-11",
     languages: ["en", "zh", "mul"],
     sampling: {
       temperature: 0.7,
@@ -298,6 +312,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2024-09",
     languages: ["en", "zh", "mul"],
     sampling: {
       temperature: 0.7,
@@ -320,6 +335,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Qwen Research License",
+    released: "2024-11",
     languages: ["en", "zh", "mul"],
     sampling: {
       temperature: 0.7,
@@ -342,6 +358,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2024-09",
     languages: ["en", "zh", "mul"],
     sampling: {
       temperature: 0.7,
@@ -365,6 +382,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "MIT",
+    released: "2025-01",
     languages: ["en", "zh"],
     sampling: {
       temperature: 0.6,
@@ -387,6 +405,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "MIT",
+    released: "2025-01",
     languages: ["en", "zh"],
     sampling: {
       temperature: 0.6,
@@ -408,6 +427,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Llama 3.2 Community License",
+    released: "2024-09",
     languages: ["en", "de", "fr", "it", "pt", "hi", "es", "th"],
     sampling: {
       temperature: 0.6,
@@ -429,6 +449,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Llama 3.2 Community License",
+    released: "2024-09",
     languages: ["en", "de", "fr", "it", "pt", "hi", "es", "th"],
     sampling: {
       temperature: 0.6,
@@ -450,6 +471,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Llama 3.1 Community License",
+    released: "2024-07",
     languages: ["en", "de", "fr", "it", "pt", "hi", "es", "th"],
     sampling: {
       temperature: 0.6,
@@ -471,6 +493,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2023-12",
     languages: ["en"],
     goodFor: "Comparisons with other programs: nearly all of them run it.",
     sources: [
@@ -488,6 +511,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2024-05",
     languages: ["en"],
     goodFor: "English chat and tools on strong desktops.",
     sources: [
@@ -505,6 +529,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q8_0",
     licence: "Gemma Terms of Use",
+    released: "2025-08",
     languages: ["en", "mul"],
     sampling: {
       temperature: 1,
@@ -528,6 +553,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Gemma Terms of Use",
+    released: "2025-03",
     languages: ["en"],
     sampling: {
       temperature: 1,
@@ -552,6 +578,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Gemma Terms of Use",
+    released: "2025-03",
     languages: ["en", "mul"],
     sampling: {
       temperature: 1,
@@ -575,6 +602,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Gemma Terms of Use",
+    released: "2024-07",
     languages: ["en"],
     goodFor: "English chat and writing.",
     sources: [
@@ -592,6 +620,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "MIT",
+    released: "2025-02",
     languages: [
       "en",
       "ar",
@@ -633,6 +662,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "MIT",
+    released: "2024-08",
     languages: [
       "en",
       "ar",
@@ -674,6 +704,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2025-04",
     languages: ["en", "de", "es", "fr", "ja", "pt", "ar", "cs", "it", "ko", "nl", "zh"],
     goodFor: "Answers from documents, extraction and tools at work.",
     sources: [
@@ -691,6 +722,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q8_0",
     licence: "LFM Open License v1.0",
+    released: "2025-07",
     languages: ["en", "ar", "zh", "fr", "de", "ja", "ko", "es"],
     sampling: {
       temperature: 0.3,
@@ -712,6 +744,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "LFM Open License v1.0",
+    released: "2025-07",
     languages: ["en", "ar", "zh", "fr", "de", "ja", "ko", "es"],
     sampling: {
       temperature: 0.3,
@@ -733,6 +766,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "LFM Open License v1.0",
+    released: "2025-07",
     languages: ["en", "ar", "zh", "fr", "de", "ja", "ko", "es"],
     sampling: {
       temperature: 0.3,
@@ -754,6 +788,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "EXAONE AI Model License 1.2 - NC",
+    released: "2025-07",
     languages: ["en", "ko", "es"],
     sampling: {
       temperature: 0.6,
@@ -775,6 +810,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2025-06",
     languages: ["en", "zh"],
     goodFor: "Short answers in Chinese and English on weak devices.",
     sources: [
@@ -788,10 +824,12 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "OLMo",
     tasks: ["chat"],
     files: {
-      model: "hf:allenai/OLMo-2-0425-1B-Instruct-GGUF/OLMo-2-0425-1B-Instruct-Q4_K_M.gguf",
+      model:
+        "hf:allenai/OLMo-2-0425-1B-Instruct-GGUF/OLMo-2-0425-1B-Instruct-Q4_K_M.gguf@62f8c199538474c3e33ed5d7e0580abd66686a27",
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2025-05",
     languages: ["en"],
     goodFor: "Research: training data and code are open.",
     sources: [
@@ -809,6 +847,8 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2024-09",
+    activeParameters: 1_300_000_000,
     languages: ["en"],
     goodFor: "A mixture of experts: fast for its size, where memory suffices.",
     sources: [
@@ -827,6 +867,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q8_0",
     licence: "Apache-2.0",
+    released: "2025-01",
     languages: ["en"],
     goodFor: "Describing images on phones.",
     sources: [
@@ -845,6 +886,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q8_0",
     licence: "Apache-2.0",
+    released: "2025-01",
     languages: ["en"],
     goodFor: "Questions about images on phones and laptops.",
     sources: [
@@ -863,6 +905,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2025-02",
     languages: ["en"],
     goodFor: "Questions about images and documents in English.",
     sources: [
@@ -876,11 +919,14 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "Qwen2.5",
     tasks: ["vision", "chat"],
     files: {
-      model: "hf:ggml-org/Qwen2.5-VL-3B-Instruct-GGUF/Qwen2.5-VL-3B-Instruct-Q4_K_M.gguf",
-      projector: "hf:ggml-org/Qwen2.5-VL-3B-Instruct-GGUF/mmproj-Qwen2.5-VL-3B-Instruct-Q8_0.gguf",
+      model:
+        "hf:ggml-org/Qwen2.5-VL-3B-Instruct-GGUF/Qwen2.5-VL-3B-Instruct-Q4_K_M.gguf@5037fcf163dd95d1e41d1974465f0898ed108ca2",
+      projector:
+        "hf:ggml-org/Qwen2.5-VL-3B-Instruct-GGUF/mmproj-Qwen2.5-VL-3B-Instruct-Q8_0.gguf@5037fcf163dd95d1e41d1974465f0898ed108ca2",
     },
     type: "Q4_K_M",
     licence: "Qwen Research License",
+    released: "2025-01",
     languages: ["en", "zh", "mul"],
     goodFor: "Reading documents and screens; its licence is for research.",
     sources: [
@@ -894,11 +940,14 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "Qwen3",
     tasks: ["vision", "chat"],
     files: {
-      model: "hf:Qwen/Qwen3-VL-2B-Instruct-GGUF/Qwen3VL-2B-Instruct-Q4_K_M.gguf",
-      projector: "hf:Qwen/Qwen3-VL-2B-Instruct-GGUF/mmproj-Qwen3VL-2B-Instruct-Q8_0.gguf",
+      model:
+        "hf:Qwen/Qwen3-VL-2B-Instruct-GGUF/Qwen3VL-2B-Instruct-Q4_K_M.gguf@52d6c8ffea26cc873ac5ad116f8631268d7eb503",
+      projector:
+        "hf:Qwen/Qwen3-VL-2B-Instruct-GGUF/mmproj-Qwen3VL-2B-Instruct-Q8_0.gguf@52d6c8ffea26cc873ac5ad116f8631268d7eb503",
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2025-10",
     languages: ["en", "zh", "fr", "es", "pt", "de", "it", "ru", "ja", "ko", "vi", "th", "ar", "id"],
     sampling: {
       temperature: 0.7,
@@ -922,6 +971,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
+    released: "2025-10",
     languages: ["en", "zh", "fr", "es", "pt", "de", "it", "ru", "ja", "ko", "vi", "th", "ar", "id"],
     sampling: {
       temperature: 0.7,
@@ -944,6 +994,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "F32",
     licence: "Apache-2.0",
+    released: "2021-08",
     languages: ["en"],
     goodFor: "Fast search over short English texts.",
     sources: ["https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2"],
@@ -958,6 +1009,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q8_0",
     licence: "MIT",
+    released: "2023-09",
     languages: ["en"],
     goodFor: "The smallest download for search over English passages.",
     sources: [
@@ -975,6 +1027,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q8_0",
     licence: "MIT",
+    released: "2023-09",
     languages: ["en"],
     goodFor: "Search over English passages.",
     sources: [
@@ -992,6 +1045,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q8_0",
     licence: "Apache-2.0",
+    released: "2024-02",
     languages: ["en"],
     goodFor: "Search over longer English passages, with shorter vectors on request.",
     sources: [
@@ -1009,6 +1063,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q8_0",
     licence: "Gemma Terms of Use",
+    released: "2025-09",
     languages: ["mul"],
     goodFor: "Search over passages in more than 100 languages.",
     sources: [
@@ -1026,6 +1081,7 @@ export const FACTS: readonly CatalogFacts[] = [
     },
     type: "Q8_0",
     licence: "Apache-2.0",
+    released: "2025-06",
     languages: ["mul"],
     goodFor: "Search over long passages and code in more than 100 languages.",
     sources: [

@@ -11,6 +11,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 267595392,
       context16k: 362100352,
     },
+    largestBufferBytes: 28311552,
     verified: "shape",
   },
   "smollm2-360m-instruct": {
@@ -21,6 +22,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 598317184,
       context16k: 766222464,
     },
+    largestBufferBytes: 47185920,
     verified: "shape",
   },
   "smollm2-1.7b-instruct": {
@@ -31,6 +33,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 1994320256,
       context16k: 2799759744,
     },
+    largestBufferBytes: 75497472,
     verified: "shape",
   },
   "smollm3-3b": {
@@ -41,6 +44,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 2346529664,
       context16k: 3252898688,
     },
+    largestBufferBytes: 197001216,
     verified: "shape",
   },
   "qwen3-0.6b": {
@@ -51,6 +55,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 1192430720,
       context16k: 2602116224,
     },
+    largestBufferBytes: 155582464,
     verified: "shape",
   },
   "qwen3-1.7b": {
@@ -61,6 +66,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 2412575872,
       context16k: 3822261376,
     },
+    largestBufferBytes: 311164928,
     verified: "shape",
   },
   "qwen3-4b": {
@@ -71,6 +77,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 3266883712,
       context16k: 5079222400,
     },
+    largestBufferBytes: 291717120,
     verified: "shape",
   },
   "qwen3-4b-instruct-2507": {
@@ -81,6 +88,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 3266883712,
       context16k: 5079222400,
     },
+    largestBufferBytes: 291717120,
     verified: "shape",
   },
   "qwen3-4b-thinking-2507": {
@@ -91,6 +99,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 3266883712,
       context16k: 5079222400,
     },
+    largestBufferBytes: 291717120,
     verified: "shape",
   },
   "qwen2.5-0.5b-instruct": {
@@ -101,6 +110,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 604918400,
       context16k: 756312704,
     },
+    largestBufferBytes: 136134656,
     verified: "shape",
   },
   "qwen2.5-1.5b-instruct": {
@@ -111,6 +121,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 1340229760,
       context16k: 1692950656,
     },
+    largestBufferBytes: 175030272,
     verified: "shape",
   },
   "qwen2.5-3b-instruct": {
@@ -121,6 +132,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 2385714304,
       context16k: 2839098496,
     },
+    largestBufferBytes: 233373696,
     verified: "shape",
   },
   "qwen2.5-coder-0.5b-instruct": {
@@ -131,6 +143,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 604918400,
       context16k: 756312704,
     },
+    largestBufferBytes: 136134656,
     verified: "shape",
   },
   "qwen2.5-coder-1.5b-instruct": {
@@ -141,6 +154,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 1340229760,
       context16k: 1692950656,
     },
+    largestBufferBytes: 175030272,
     verified: "shape",
   },
   "qwen2.5-coder-3b-instruct": {
@@ -151,6 +165,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 2385714304,
       context16k: 2839098496,
     },
+    largestBufferBytes: 233373696,
     verified: "shape",
   },
   "qwen2.5-coder-7b-instruct": {
@@ -161,6 +176,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 5135758720,
       context16k: 5840801152,
     },
+    largestBufferBytes: 408748032,
     verified: "shape",
   },
   "deepseek-r1-distill-qwen-1.5b": {
@@ -171,6 +187,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 1340229760,
       context16k: 1692950656,
     },
+    largestBufferBytes: 175030272,
     verified: "shape",
   },
   "deepseek-r1-distill-qwen-7b": {
@@ -181,6 +198,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 5135758720,
       context16k: 5840801152,
     },
+    largestBufferBytes: 408748032,
     verified: "shape",
   },
   "llama-3.2-1b-instruct": {
@@ -191,6 +209,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 1051652992,
       context16k: 1454705536,
     },
+    largestBufferBytes: 197001216,
     verified: "shape",
   },
   "llama-3.2-3b-instruct": {
@@ -201,6 +220,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 2630194048,
       context16k: 4039879552,
     },
+    largestBufferBytes: 295501824,
     verified: "shape",
   },
   "llama-3.1-8b-instruct": {
@@ -211,6 +231,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 5661078400,
       context16k: 7272090496,
     },
+    largestBufferBytes: 394002432,
     verified: "shape",
   },
   "tinyllama-1.1b-chat": {
@@ -221,6 +242,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 796049280,
       context16k: 796049280,
     },
+    largestBufferBytes: 49152000,
     verified: "shape",
   },
   "mistral-7b-instruct-v0.3": {
@@ -231,6 +253,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 5104765312,
       context16k: 6715777408,
     },
+    largestBufferBytes: 100663296,
     verified: "shape",
   },
   "gemma-3-270m-it": {
@@ -241,6 +264,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 428626816,
       context16k: 655518592,
     },
+    largestBufferBytes: 167772160,
     verified: "shape",
   },
   "gemma-3-1b-it": {
@@ -251,6 +275,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 1010526592,
       context16k: 1338081664,
     },
+    largestBufferBytes: 301989888,
     verified: "shape",
   },
   "gemma-3-4b-it": {
@@ -261,6 +286,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 4070945056,
       context16k: 5782620448,
     },
+    largestBufferBytes: 503316480,
     verified: "shape",
   },
   "gemma-2-2b-it": {
@@ -271,6 +297,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 2294062464,
       context16k: 2730403200,
     },
+    largestBufferBytes: 442368000,
     verified: "shape",
   },
   "phi-4-mini-instruct": {
@@ -281,6 +308,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 3180494336,
       context16k: 4791506432,
     },
+    largestBufferBytes: 460947456,
     verified: "shape",
   },
   "phi-3.5-mini-instruct": {
@@ -291,6 +319,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 4174983552,
       context16k: 9007221120,
     },
+    largestBufferBytes: 73875456,
     verified: "shape",
   },
   "granite-3.3-2b-instruct": {
@@ -301,6 +330,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 1986796448,
       context16k: 2993828768,
     },
+    largestBufferBytes: 75508224,
     verified: "shape",
   },
   "lfm2-350m": {
@@ -311,6 +341,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 504055168,
       context16k: 655449472,
     },
+    largestBufferBytes: 67108864,
     verified: "shape",
   },
   "lfm2-700m": {
@@ -321,6 +352,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 624287104,
       context16k: 775681408,
     },
+    largestBufferBytes: 75497472,
     verified: "shape",
   },
   "lfm2-1.2b": {
@@ -331,6 +363,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 910275968,
       context16k: 1061670272,
     },
+    largestBufferBytes: 100663296,
     verified: "shape",
   },
   "exaone-4.0-1.2b": {
@@ -341,6 +374,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 1148437888,
       context16k: 1903811968,
     },
+    largestBufferBytes: 157286400,
     verified: "shape",
   },
   "ernie-4.5-0.3b": {
@@ -351,6 +385,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 383537536,
       context16k: 610429312,
     },
+    largestBufferBytes: 79429632,
     verified: "shape",
   },
   "olmo-2-1b-instruct": {
@@ -361,6 +396,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 1610840448,
       context16k: 1610840448,
     },
+    largestBufferBytes: 154140672,
     verified: "shape",
   },
   "olmoe-1b-7b-instruct": {
@@ -371,16 +407,18 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 4997595840,
       context16k: 4997595840,
     },
+    largestBufferBytes: 100663296,
     verified: "shape",
   },
   "smolvlm-256m-instruct": {
     parameters: 162974016,
-    bytes: 279004000,
+    bytes: 279004160,
     contextTokens: 8192,
     memory: {
-      context4k: 401619424,
-      context16k: 496124384,
+      context4k: 401619584,
+      context16k: 496124544,
     },
+    largestBufferBytes: 28385280,
     verified: "shape",
   },
   "smolvlm-500m-instruct": {
@@ -391,26 +429,29 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 757513344,
       context16k: 925418624,
     },
+    largestBufferBytes: 47308800,
     verified: "shape",
   },
   "smolvlm2-2.2b-instruct": {
     parameters: 1812563968,
-    bytes: 1705307744,
+    bytes: 1705307072,
     contextTokens: 8192,
     memory: {
-      context4k: 2643848416,
-      context16k: 3449287904,
+      context4k: 2643847744,
+      context16k: 3449287232,
     },
+    largestBufferBytes: 75694080,
     verified: "shape",
   },
   "qwen2.5-vl-3b-instruct": {
     parameters: 3085938688,
-    bytes: 2774840480,
+    bytes: 2774781664,
     contextTokens: 128000,
     memory: {
-      context4k: 3055500576,
-      context16k: 3508884768,
+      context4k: 3055441760,
+      context16k: 3508825952,
     },
+    largestBufferBytes: 233373696,
     verified: "shape",
   },
   "qwen3-vl-2b-instruct": {
@@ -421,6 +462,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 2134648224,
       context16k: 3544333728,
     },
+    largestBufferBytes: 233373696,
     verified: "shape",
   },
   "qwen3-vl-4b-instruct": {
@@ -431,6 +473,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 3720863616,
       context16k: 5533202304,
     },
+    largestBufferBytes: 291717120,
     verified: "shape",
   },
   "qwen3-embedding-0.6b": {
@@ -441,6 +484,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 1192430720,
       context16k: 2602116224,
     },
+    largestBufferBytes: 155582464,
     verified: "shape",
   },
   "embeddinggemma-300m": {
@@ -451,6 +495,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 534907904,
       context16k: 534907904,
     },
+    largestBufferBytes: 201326592,
     verified: "shape",
   },
   "nomic-embed-text-v1.5": {
@@ -461,6 +506,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 538605796,
       context16k: 538605796,
     },
+    largestBufferBytes: 23440896,
     verified: "shape",
   },
   "bge-small-en-v1.5": {
@@ -471,6 +517,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 91096184,
       context16k: 91096184,
     },
+    largestBufferBytes: 11720448,
     verified: "shape",
   },
   "bge-base-en-v1.5": {
@@ -481,6 +528,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 227313896,
       context16k: 227313896,
     },
+    largestBufferBytes: 23440896,
     verified: "shape",
   },
   "all-minilm-l6-v2": {
@@ -491,6 +539,7 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context4k: 79695992,
       context16k: 79695992,
     },
+    largestBufferBytes: 11720448,
     verified: "shape",
   },
 };

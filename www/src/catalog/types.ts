@@ -36,6 +36,10 @@ export interface CatalogFacts {
   licence: string;
   /** Languages that the makers name, as BCP 47 tags; `mul` where they say "many" without a list that fits here. */
   languages: readonly string[];
+  /** When it was published: `2025-04`. */
+  released: string;
+  /** Parameters that a token uses, of a mixture of experts. */
+  activeParameters?: number;
   /** Absent if the makers recommend nothing. */
   sampling?: CatalogSampling;
   /** One line on what it is good for. */
@@ -57,6 +61,8 @@ export interface CatalogNumbers {
    * the model's own context if that is shorter; KV cache in f16.
    */
   memory: { context4k: number; context16k: number };
+  /** The largest buffer that a kernel has to see as a whole, with a context of 4,096 tokens. */
+  largestBufferBytes: number;
   /**
    * `headers`: computed from the headers of the real files. `shape`: from the published numbers of the architecture, without
    * the files; `bytes` and memory are approximate within a few percent.
