@@ -2,6 +2,7 @@
 
 import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
+import { KV_FORMATS } from "../dist/generated/types.js";
 import "../dist/node/index.js";
 import { isCatalogName, withFiles } from "../dist/options/catalog_name.js";
 import { resolveModel } from "../dist/options/model.js";
@@ -21,7 +22,7 @@ hf:OWNER/NAME/FILE.gguf or hf:OWNER/NAME, with @REVISION at the end; the environ
 HF_TOKEN are used.
 
   --context N          longest sequence, in tokens (default: the model's own context, at most 4096)
-  --kv-format FORMAT   format of the KV cache: f32, f16 (default), q8_0
+  --kv-format FORMAT   format of the KV cache: ${KV_FORMATS.join(", ")} (default f16)
   --sequences N        KV cache for N sequences of the whole context
   --pool N             KV cache for N tokens, shared by all sequences (default 4096)
   --quantize TYPE      type that a folder's matrices are converted to: q8_0 (default), q4_0, q4_k, ..., none
@@ -87,8 +88,8 @@ function requestOf(args) {
     return Number(text);
   };
   const format = values["kv-format"];
-  if (format !== undefined && !["f32", "f16", "q8_0"].includes(format)) {
-    throw new Error(`--kv-format is f32, f16 or q8_0, not ${format}`);
+  if (format !== undefined && !KV_FORMATS.includes(format)) {
+    throw new Error(`--kv-format is ${KV_FORMATS.join(", ")}, not ${format}`);
   }
   if (values.sequences !== undefined && values.pool !== undefined) {
     throw new Error("--sequences and --pool exclude each other");

@@ -2,6 +2,7 @@
 
 import { once } from "node:events";
 import { parseArgs } from "node:util";
+import { KV_FORMATS } from "../dist/generated/types.js";
 import { createEngine } from "../dist/node/index.js";
 import { Access } from "./access.mjs";
 import { apiKeyOf } from "./api_key.mjs";
@@ -29,7 +30,7 @@ A path with a = in it begins with ./ or /.
   --device NAME        auto (default), cpu, or webgpu where the program has it
   --threads N          most threads of the CPU (default: one for each processor, at most 8)
   --context N          longest sequence, in tokens (default: the model's own context, at most 4096)
-  --kv-format FORMAT   format of the KV cache: f32, f16 (default), q8_0
+  --kv-format FORMAT   format of the KV cache: ${KV_FORMATS.join(", ")} (default f16)
   --kv-pool N          KV cache for N tokens, shared by all sequences (default 4096)
   --quantize TYPE      type that a folder's matrices are converted to: q8_0 (default), q4_0, q4_k, ..., none
   --projector PLACE    the GGUF file (mmproj) with which the model sees images; of models with names NAME=PLACE, which
@@ -117,7 +118,7 @@ function requestOf(args) {
   const positive = (name) => wholeNumber(name, values[name], 1);
   const load = {
     contextTokens: positive("context"),
-    kvFormat: oneOf("kv-format", values["kv-format"], ["f32", "f16", "q8_0"]),
+    kvFormat: oneOf("kv-format", values["kv-format"], KV_FORMATS),
     kvPoolTokens: positive("kv-pool"),
     quantize: values.quantize,
   };

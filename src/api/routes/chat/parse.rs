@@ -57,11 +57,11 @@ pub(super) fn known_fields() -> impl Iterator<Item = &'static str> {
         .chain(refused)
 }
 
-/// How the answer is delivered.
+/// The delivery of the answer.
 #[derive(Debug)]
 pub(super) struct Delivery {
     pub streaming: Streaming,
-    /// What the content of each message begins with.
+    /// The beginning of the content of each message.
     pub echo: String,
     /// Calls have the older form.
     pub has_functions: bool,
@@ -171,7 +171,7 @@ pub(super) fn parse(
     Ok((plan, delivery))
 }
 
-/// What the content of each message begins with.
+/// The beginning of the content of each message.
 fn echo(fields: &Fields, switches: &Switches, conversation: &Conversation) -> Result<String> {
     let last = conversation.messages.last();
     let last = last.filter(|message| message["role"] == "assistant");
