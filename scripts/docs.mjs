@@ -45,11 +45,11 @@ async function generate(name, args, env = {}) {
   say(`  ${name} ${((performance.now() - start) / 1000).toFixed(1)} s`);
 }
 
-/** The package with its model, which the playground runs. */
+/** The package with its model, which the playground runs, and the demo, which is at `inpage/www/demo/`. */
 function copyPackage() {
   const to = join(pages, "public");
   // The package finds its model by its own folders.
-  for (const folder of ["www/dist", "www/models"]) {
+  for (const folder of ["www/dist", "www/models", "www/demo", "www/measure"]) {
     const isShown = (path) => !/\.(map|ts)$|dist[\\/]node$/.test(path);
     cpSync(join(root, folder), join(to, "inpage", folder), { recursive: true, filter: isShown });
   }

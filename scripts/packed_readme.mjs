@@ -7,7 +7,7 @@ import { isProgram, main, root } from "./process.mjs";
 import { targetFolder } from "./setup/target.mjs";
 
 const README = join(root, "README.md");
-const original = () => join(targetFolder(), "README.before-pack.md");
+const original = () => join(targetFolder(), "README.before-pack");
 
 /** The address of the repository for people, from package.json's `repository`. */
 export const pageOf = ({ url }) => url.replace(/^git\+/, "").replace(/\.git$/, "");

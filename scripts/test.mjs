@@ -4,6 +4,7 @@
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { provideRealModels } from "../tests/real/models.mjs";
 import { buildTypeScript, buildWasm } from "./build.mjs";
 import { findFirefox } from "./firefox.mjs";
 import { buildFuzzer, fuzzAll, obstacle, targets } from "./fuzz.mjs";
@@ -305,6 +306,18 @@ const TIERS = {
     await buildServer(tally);
     await provideBuild(tally);
     await nodeTests(tally, "tests/clients");
+  },
+  real: async (tally) => {
+    const { reason } = await provideRealModels();
+    if (reason) {
+      say(`skipped: ${reason}`);
+      tally.skipped += 1;
+      return;
+    }
+    await buildServer(tally);
+    await provideBuild(tally);
+    const env = { CHROMIUM: await provideBrowser() };
+    await nodeTests(tally, "tests/real", env);
   },
   firefox: async (tally) => {
     if (!(await isProvided(tally, "Firefox", findFirefox, ["firefox-esr"]))) return;

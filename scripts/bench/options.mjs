@@ -19,8 +19,8 @@ export const USAGE = `npm run bench [-- options]   measures in headless Chromium
     --batches N,N,...      sequences to decode together (1,4,8)
     --json                 JSON lines
     --peers FOLDER         a harness for other runtimes, which run afterwards in the same browser
-    --peer NAME=MODEL      a runtime (transformers, transformers-cpu, webllm, wllama) and its form of the model; may be
-                           repeated
+    --peer NAME=MODEL      a runtime (transformers, transformers-cpu, webllm, wllama, llamacpp) and its form of the model; may
+                           be repeated. llamacpp is native llama.cpp on the CPU
     --peer-models FOLDER   the folder of these models (FOLDER/../models)
     --dev                  builds the wasm module faster; measured CPU times are then too long`;
 

@@ -1,5 +1,5 @@
-//! Measures other in-browser runtimes with an external harness (a folder with run.mjs), in the same run and the same
-//! browser as inpage.
+//! Measures other runtimes with an external harness (a folder with run.mjs), in the same run as inpage: those for browsers in the same
+//! browser, and llama.cpp natively.
 
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, readFileSync } from "node:fs";
@@ -15,8 +15,13 @@ const PEER_LIMIT_MS = 40 * 60_000;
 /** Pages that are added to those of the harness. */
 const PAGES = join(dirname(fileURLToPath(import.meta.url)), "peer_pages");
 
+/** Runs llama.cpp, whose binaries come with a package that the harness does not install. */
+const LLAMACPP = "llamacpp.mjs";
+const LLAMACPP_PACKAGE = "node-llama-cpp@3.22.1";
+
 /** Peers: the runtime of the harness, and its device. */
 const PEERS = {
+  llamacpp: ["llamacpp", "cpu"],
   transformers: ["transformers", "webgpu"],
   "transformers-cpu": ["transformers", "cpu"],
   webllm: ["webllm", "webgpu"],
@@ -48,6 +53,25 @@ async function install(folder) {
     if ((await run("npm", args, { cwd: installed })) !== 0) return undefined;
   }
   return installed;
+}
+
+/** Installs llama.cpp beside the harness, unless it is there: whether it is now. */
+async function installLlamaCpp(installed) {
+  if (existsSync(join(installed, "node_modules/node-llama-cpp"))) return true;
+  const args = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"];
+  return (await run("npm", [...args, LLAMACPP_PACKAGE], { cwd: installed })) === 0;
+}
+
+/** The arguments of Node that measure a peer. */
+function commandOf({ runtime, model, device }, { models, page, ...request }) {
+  const { tokens, promptTokens, rounds, threads } = request;
+  const of = (options) =>
+    Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const common = { prompt: promptTokens, gen: tokens, runs: rounds, threads };
+  if (runtime === "llamacpp")
+    return [LLAMACPP, "speed", ...of({ model: join(models, model), ...common })];
+  const timeout = PEER_LIMIT_MS / 1000;
+  return ["run.mjs", page, ...of({ models, model, device, ...common, timeout })];
 }
 
 /** `NAME=MODEL` as given on the command line. */
@@ -88,21 +112,17 @@ export async function* measurePeers({
       yield { peer: name, device, peer_model: model, error };
       continue;
     }
+    if (runtime === "llamacpp" && !(await installLlamaCpp(installed))) {
+      yield { peer: name, device, peer_model: model, error: `${LLAMACPP_PACKAGE} is not here` };
+      continue;
+    }
     let output = "";
-    const options = {
+    const args = commandOf(peer, {
       models: resolve(models),
-      model,
-      device,
-      prompt: promptTokens,
-      gen: tokens,
-      runs: rounds,
-    };
-    const limits = { threads, timeout: PEER_LIMIT_MS / 1000 };
-    const args = Object.entries({ ...options, ...limits }).flatMap(([key, value]) => [
-      `--${key}`,
-      String(value),
-    ]);
-    await run(process.execPath, ["run.mjs", ofImages ? pageOfImages(peer) : runtime, ...args], {
+      page: ofImages ? pageOfImages(peer) : runtime,
+      ...{ tokens, promptTokens, rounds, threads },
+    });
+    await run(process.execPath, args, {
       cwd: installed,
       env: { CHROMIUM: chromium, GPU_ADAPTER: adapter },
       timeout_ms: PEER_LIMIT_MS,

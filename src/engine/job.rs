@@ -78,6 +78,11 @@ impl Job {
         self.unread.is_some()
     }
 
+    /// Gives a part of a preparation up: the next purge releases it.
+    pub(super) fn drop_preparation(&mut self) {
+        self.unread = None;
+    }
+
     /// Whether no candidate is left, cancelled ones not counted.
     pub(super) fn is_over(&self) -> bool {
         self.sequences.iter().all(|it| it.candidate.is_closed())

@@ -199,10 +199,15 @@ impl Scheduler {
             limits,
             ..
         } = self;
+        let is_preparation = running[at.job].is_preparation();
         let it = &mut running[at.job].prompts[prompt];
         let has_adopted = it.memory.pages.is_empty() && it.adopt(pool, limits);
         let cached_tokens = it.memory.len_tokens;
         let feed = it.next_feed(limits);
+        let feed = match is_preparation {
+            true => feed.first_step(limits),
+            false => feed,
+        };
         // Read before a slot is taken: the slot of the snapshot may be the only one left.
         let adopted = it.memory.pages.last().filter(|_| has_adopted);
         let snapshot = adopted.and_then(|page| pool.states.snapshot(*page));

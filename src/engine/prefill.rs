@@ -11,7 +11,23 @@ use super::generation::{Generation, TokenScore};
 use super::limits::StepLimits;
 use super::model::{CausalModel, Chooser, Row, SequenceMemory, expect, only};
 use super::pool::MemoryPool;
+use super::preparation::STEP_TOKENS;
 use crate::Result;
+
+impl Feed {
+    /// Its first tokens, if there are more than a step of a preparation should have. Neither these nor the others are so few that a model
+    /// rounds them differently.
+    pub(super) fn first_step(self, limits: &StepLimits) -> Feed {
+        let tokens = STEP_TOKENS.max(limits.few_tokens + 1);
+        match self.tokens > tokens + limits.few_tokens && !limits.whole_images {
+            true => Feed {
+                tokens,
+                wanted: Wanted::Nothing,
+            },
+            false => self,
+        }
+    }
+}
 
 /// A prompt while it is fed, and what its candidates begin with.
 pub(super) struct Prefill {

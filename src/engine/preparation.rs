@@ -1,12 +1,12 @@
 //! Prompts that are fed while the engine is idle, so that their pages are cached when a request needs them: the next
 //! turn of a conversation.
 //!
-//! A preparation is fed in parts, each a request of its own for one token that nobody reads. So a request that arrives
-//! waits for one part at most, and the pages are those that the request itself would compute, bit for bit.
+//! A preparation is fed in parts, each a request of its own for one token that nobody reads, and a part in steps of a few tokens.
+//! A request that arrives waits for one step at most: the part is dropped then and fed again later. The pages are those that the
+//! request itself would compute, bit for bit, because a step has more tokens than those that models compute in another way.
 //!
 //! The next turn is fed ahead (`api/run/next_turn.rs`). After a chat message the idle engine feeds what the
-//! next prompt begins with, in parts of 64 tokens that are requests of their own, so that a new request waits for one
-//! part at most. The pages are those of a prompt, bit for bit. It costs a prefill of each answer, a fraction of what
+//! next prompt begins with. It costs a prefill of each answer, a fraction of what
 //! generating it took, and it also covers what templates change in earlier messages: reasoning that they leave out,
 //! tokens at the ends of turns.
 
@@ -23,6 +23,10 @@ const MAX_WAITING: usize = 4;
 
 /// Tokens of a part, in whole pages, at least one. A CPU feeds a hundred tokens of a small model per second and more.
 const PART_TOKENS: usize = 64;
+
+/// Tokens of a step of a part, more where a model computes so few in another way. On a slow device a step of a whole part takes a
+/// second and more.
+pub(super) const STEP_TOKENS: usize = 16;
 
 /// Makes a prompt when the engine is idle.
 pub(super) type MakePrompt = Box<dyn FnOnce() -> Option<Prompt>>;
@@ -98,6 +102,13 @@ impl Preparations {
             }
         }
         None
+    }
+
+    /// A part was dropped before its end: what is cached tells where to go on.
+    pub(super) fn restart(&mut self) {
+        for preparation in &mut self.0 {
+            preparation.fed_pages = 0;
+        }
     }
 
     /// Drops all of them.

@@ -66,6 +66,9 @@ impl Scheduler {
     /// Releases requests that have ended or were cancelled, and frees their memory.
     pub(super) fn purge(&mut self) {
         self.shared.purge_queue();
+        if !self.shared.queue.borrow().is_empty() {
+            self.interrupt_preparation();
+        }
         let Self {
             running,
             pool,
@@ -175,6 +178,14 @@ impl Scheduler {
         job.purge(&mut self.pool, &self.limits);
         self.running.push(job);
         true
+    }
+
+    /// A request goes first.
+    fn interrupt_preparation(&mut self) {
+        for job in self.running.iter_mut().filter(|job| job.is_preparation()) {
+            job.drop_preparation();
+            self.shared.preparations.borrow_mut().restart();
+        }
     }
 
     fn next_preparation(&mut self) -> Option<Job> {

@@ -69,16 +69,21 @@ impl Tokenizer {
             return Tokenizer::from_gguf(metadata);
         }
         let read = |name| read_small(files, name, MAX_FILE_BYTES);
+        // A browser logs every file that is not there.
+        let read_of_writers = async |name| match makes_vectors(metadata)? {
+            true => Ok(None),
+            false => read(name).await,
+        };
         let tokenizer = read("tokenizer.json").await?;
         let config = read("tokenizer_config.json").await?;
         let map = read("special_tokens_map.json").await?;
-        let generation = read("generation_config.json").await?;
-        let template = read("chat_template.jinja").await?;
+        let generation = read_of_writers("generation_config.json").await?;
+        let template = read_of_writers("chat_template.jinja").await?;
         // Few folders have this file, so it is looked for only where it can be needed.
         let has_template = template.is_some() || config.as_deref().is_some_and(names_template);
         let template_json = match has_template {
             true => None,
-            false => read("chat_template.json").await?,
+            false => read_of_writers("chat_template.json").await?,
         };
         Tokenizer::from_hugging_face(&HuggingFaceFiles {
             tokenizer: &tokenizer
@@ -263,6 +268,13 @@ impl Tokenizer {
     pub fn chat_templates(&self) -> &ChatTemplates {
         &self.chat_templates
     }
+}
+
+/// Whether the folder is of a model for embeddings, which has no files about generating text.
+fn makes_vectors(metadata: &Metadata) -> Result<bool> {
+    let architecture = metadata.str("general.architecture")?.unwrap_or_default();
+    let pooling = metadata.u32(&format!("{architecture}.pooling_type"))?;
+    Ok(pooling.is_some())
 }
 
 /// Whether `tokenizer_config.json` has a chat template.

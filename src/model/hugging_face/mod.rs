@@ -48,11 +48,15 @@ pub(super) async fn read<F: ModelFiles>(
     }
     let pipeline = Pipeline::read(files).await?;
     let (architecture, mut metadata) = metadata::read(&mut config, pipeline.as_ref())?;
-    if let Some(bytes) = read_small(files, "generation_config.json", MAX_JSON_BYTES).await? {
+    // A browser logs every file that is not there, and folders of sentence-transformers have neither this one nor an index.
+    let is_writer = pipeline.is_none();
+    if is_writer
+        && let Some(bytes) = read_small(files, "generation_config.json", MAX_JSON_BYTES).await?
+    {
         add_recommendations(&mut metadata, &bytes)?;
     }
     let dense = pipeline.map_or(Vec::new(), |pipeline| pipeline.dense);
-    let shards = shards::read(files, &dense).await?;
+    let shards = shards::read(files, &dense, is_writer).await?;
     let tensors = match family {
         Some(family) => tower::text_tensors(family, shards.tensors),
         None => shards.tensors,

@@ -36,13 +36,21 @@ pub struct Shards<S> {
     pub source: JoinedSource<S>,
 }
 
-/// Reads the headers of the transformer's files and of those of its `dense` layers.
+/// Reads the headers of the transformer's files and of those of its `dense` layers. With `index_first`, the folder is expected to have
+/// an index, otherwise a single file.
 ///
 /// # Errors
 /// [`Error::InvalidModelFile`] naming the file and what is wrong with it; the errors of [`Dense::matrix`] and of
 /// `files`.
-pub async fn read<F: ModelFiles>(files: &F, dense: &[Dense]) -> Result<Shards<F::Source>> {
-    let index = read_index(files).await?;
+pub async fn read<F: ModelFiles>(
+    files: &F,
+    dense: &[Dense],
+    index_first: bool,
+) -> Result<Shards<F::Source>> {
+    let index = match !index_first && files.open(ONE_FILE).await?.is_some() {
+        true => None,
+        false => read_index(files).await?,
+    };
     let names: BTreeSet<&str> = match &index {
         None => BTreeSet::from([ONE_FILE]),
         Some(map) => map.values().map(String::as_str).collect(),

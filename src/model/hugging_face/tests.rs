@@ -1,6 +1,6 @@
 //! Folders in memory read as GGUF files, and folders that are refused.
 
-use std::collections::HashMap;
+use std::{cell::RefCell, collections::HashMap};
 
 use pollster::block_on;
 use serde_json::{Value, json};
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     model::config::{ModelConfig, RopePairs, embedding::Pooling},
+    text::Tokenizer,
     weights::{ByteSource, BytesSource, FileSource},
 };
 
@@ -388,6 +389,45 @@ fn sentence_transformer(modules: &[(&str, &str)], pooling: Value) -> Folder {
 fn embedding_of(modules: &[(&str, &str)], pooling: Value) -> Result<ModelConfig> {
     let folder = sentence_transformer(modules, pooling);
     architectures::read_config(&block_on(read(&folder, Quantize::None))?.0)
+}
+
+/// A folder that notes the files that were looked for in vain.
+struct Watched(Folder, RefCell<Vec<String>>);
+
+impl ModelFiles for Watched {
+    type Source = BytesSource<Vec<u8>>;
+
+    fn gguf_name(&self) -> Option<String> {
+        None
+    }
+
+    async fn open(&self, name: &str) -> Result<Option<Self::Source>> {
+        let found = self.0.open(name).await?;
+        if found.is_none() {
+            self.1.borrow_mut().push(name.to_owned());
+        }
+        Ok(found)
+    }
+}
+
+#[test]
+fn a_folder_of_sentence_transformers_is_not_asked_for_files_that_it_never_has() {
+    let modules = [("Transformer", ""), ("Pooling", "1_Pooling")];
+    let pooling = json!({ "pooling_mode_mean_tokens": true });
+    let folder = Watched(
+        sentence_transformer(&modules, pooling),
+        RefCell::new(Vec::new()),
+    );
+    let (gguf, _) = block_on(read(&folder, Quantize::None)).unwrap();
+    // It fails without the files of a tokenizer, after it has looked for all that it needs.
+    assert!(block_on(Tokenizer::of(&folder, &gguf.metadata)).is_err());
+    let missing = folder.1.take();
+    let of_tokenizer = [
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+    ];
+    assert_eq!(missing, of_tokenizer);
 }
 
 #[test]

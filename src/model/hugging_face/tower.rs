@@ -97,7 +97,7 @@ pub async fn read<F: ModelFiles>(
     let folder = FolderJson::new(&family.folder, config, preprocessor)?;
     let metadata = metadata(family, &folder)?;
     let deepstack = layers(&folder.vision, DEEPSTACK, family.folder.deepstack)?;
-    let shards = shards::read(files, &[]).await?;
+    let shards = shards::read(files, &[], true).await?;
     let mut recipes = Vec::new();
     for stored in shards.tensors {
         let Some(part) = tower_part(family, &stored.name) else {
