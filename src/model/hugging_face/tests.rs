@@ -154,8 +154,8 @@ fn what_architectures_here_do_otherwise_is_refused_by_name() {
         ),
         (
             "llama",
-            json!({ "quantization_config": { "quant_method": "fp8" } }),
-            &["\"fp8\""],
+            json!({ "quantization_config": { "quant_method": "hqq" } }),
+            &["\"hqq\""],
         ),
         (
             "qwen2",
