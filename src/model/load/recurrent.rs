@@ -227,7 +227,7 @@ impl<S: ByteSource> Loader<'_, S> {
                 key_heads: it.key_heads,
                 key_len: it.key_len,
                 value_len: it.value_len,
-                is_tiled: is_delta,
+                is_tiled: it.is_tiled,
                 is_delta,
                 eps: self.config.norm_eps,
                 q_scale: match it.rule {
