@@ -7,8 +7,12 @@ use burn::{
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
+use inpage_cpu::{lanes::gated_norm, team};
 
-use super::op::{op, output, twin_output};
+use super::{
+    op::{op, output, twin_output},
+    variant::Variant,
+};
 use crate::kernel::{Kernel, wgsl};
 
 /// The arguments of the op.
@@ -18,9 +22,11 @@ pub(super) struct Arguments<B: Backend> {
     pub(super) gate: FloatTensor<B>,
     pub(super) norm: FloatTensor<B>,
     pub(super) shape: GatedNormShape,
+    pub(super) variant: Variant,
 }
 
 op! {
+    cpu if (|it| it.variant.cpu);
     fn gated_norm(Arguments) -> FloatTensor<Self>
 }
 
@@ -48,6 +54,7 @@ pub fn gated_norm(
     gate: Tensor<2>,
     norm: Tensor<1>,
     shape: GatedNormShape,
+    variant: Variant,
 ) -> Tensor<2> {
     let [_, columns] = x.dims();
     assert!(columns.is_multiple_of(shape.group), "whole groups");
@@ -61,6 +68,7 @@ pub fn gated_norm(
         gate: gate.into_dispatch(),
         norm: norm.into_dispatch(),
         shape,
+        variant,
     }))
 }
 
@@ -123,6 +131,23 @@ pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
             }
         }
     }
+    twin_output(out, [tokens, columns])
+}
+
+fn cpu(args: Arguments<Flex>) -> FlexTensor {
+    let Arguments { shape, .. } = args;
+    let [tokens, columns] = args.x.shape().dims();
+    let mut out = args.x.storage::<f32>().to_vec();
+    let on_cpu = gated_norm::GatedNormShape {
+        columns,
+        group: shape.group,
+        gates_first: shape.gates_first,
+        eps: shape.eps,
+        at: shape.at,
+        stride: shape.stride,
+    };
+    let (gate, norm) = (args.gate.storage(), args.norm.storage());
+    gated_norm::gated_norm(team::current(), &mut out, gate, norm, on_cpu);
     twin_output(out, [tokens, columns])
 }
 
