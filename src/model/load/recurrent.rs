@@ -14,7 +14,10 @@ use crate::{
             recurrent::{Convolution, Place, Projections, Recurrent, Scan},
         },
     },
-    ops::{causal_conv::ConvShape, gated_norm::GatedNormShape, linear_recurrence::RecurrenceShape},
+    ops::{
+        Variant, causal_conv::ConvShape, gated_norm::GatedNormShape,
+        linear_recurrence::RecurrenceShape,
+    },
     weights::ByteSource,
 };
 
@@ -152,6 +155,7 @@ impl<S: ByteSource> Loader<'_, S> {
                 scale: config.residual_scale,
                 out_scale: None,
             },
+            variant: Variant::PORTABLE,
         })
     }
 
