@@ -1,6 +1,6 @@
 //! Writes the logits of a model after given token ids as a NumPy file:
 //! `cargo run --release --example logits -- --model FILE.gguf|FOLDER --ids 1,2,3 [--device gpu|cpu|reference] [--threads N]
-//! [--kv-format f16|f32|q8_0] [--quantize TYPE] [--lora FILE.gguf|FOLDER[=SCALE]]... [--all] --out F.npy`
+//! [--kv-format FORMAT] [--quantize TYPE] [--lora FILE.gguf|FOLDER[=SCALE]]... [--all] --out F.npy`
 
 #[path = "shared/adapters.rs"]
 mod adapters;
@@ -24,7 +24,7 @@ use adapters::{AdapterPath, adapter_files};
 use device::{DeviceName, parse_threads};
 use load_arguments::set_load_option;
 
-const USAGE: &str = "usage: logits --model FILE.gguf|FOLDER --ids 1,2,3 [--device gpu|cpu|reference] [--threads N] [--kv-format f16|f32|q8_0] \
+const USAGE: &str = "usage: logits --model FILE.gguf|FOLDER --ids 1,2,3 [--device gpu|cpu|reference] [--threads N] [--kv-format FORMAT] \
      [--quantize none|q8_0|q4_0|...] [--lora FILE.gguf|FOLDER[=SCALE]]... [--all] --out F.npy";
 
 struct Arguments {

@@ -28,6 +28,7 @@ const TEST_DIST = "www/dist-test";
 const BENCH_DIST = "www/dist-bench";
 const WASM = "wasm/inpage_bg.wasm";
 const GLUE = "wasm/inpage.js";
+const CATALOG = "catalog/models.js";
 /** How much code of the module each crate has. Not packed. */
 export const CRATES = "wasm/inpage_bg.crates.json";
 /** The kernels of the CPU device, by the target features they need. A page downloads one of them. */
@@ -286,11 +287,16 @@ async function compileTypeScript() {
   for (const file of WASM_TYPES) cpSync(join(root, "www/src", file), join(root, DIST, file));
   // A classic script, because not every browser supports modules as service workers.
   await bundle("www/src/sw.ts", `${DIST}/sw.js`, { format: "iife" });
-  // Only `inspectModel` needs the glue, and imports it when it is called.
-  const glue = { filter: /[\\/]wasm[\\/]inpage\.js$/ };
-  const setup = ({ onResolve }) =>
-    onResolve(glue, () => ({ path: `./${GLUE}`, external: true, sideEffects: false }));
-  await bundle("www/src/index.ts", `${DIST}/index.js`, { plugins: [{ name: "glue", setup }] });
+  // A page without a bundler loads the catalog with one request.
+  await bundle("www/src/catalog/models.ts", `${DIST}/${CATALOG}`);
+  // Only `inspectModel` needs the glue, and only names of models need the catalog: they are imported then.
+  const setup = ({ onResolve }) => {
+    for (const file of [GLUE, CATALOG]) {
+      const filter = new RegExp(`[\\\\/]${file.replace("/", "[\\\\/]").replace(".", "\\.")}$`);
+      onResolve({ filter }, () => ({ path: `./${file}`, external: true, sideEffects: false }));
+    }
+  };
+  await bundle("www/src/index.ts", `${DIST}/index.js`, { plugins: [{ name: "lazy", setup }] });
   say(`  ${seconds(start)}`);
   writeStamp("typescript", inputs);
 }

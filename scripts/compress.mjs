@@ -11,7 +11,7 @@ import { digest, filesUnder, isFresh, writeStamp } from "./stamp.mjs";
 
 const DIST = "www/dist";
 /** The scripts that pages load; the other modules of the package are for bundlers and for Node. */
-const SCRIPTS = ["index.js", "worker.js", "sw.js", "wasm/inpage.js"];
+const SCRIPTS = ["index.js", "catalog/models.js", "worker.js", "sw.js", "wasm/inpage.js"];
 
 const compressors = {
   br: (content) =>

@@ -12,9 +12,10 @@ import { isProgram, main, root } from "./process.mjs";
  * Raise a budget in the change that needs it.
  */
 export const BUDGETS = [
-  { feature: "scripts of the page", files: ["index.js"], limit_bytes: 45_000 },
+  { feature: "scripts of the page", files: ["index.js"], limit_bytes: 47_500 },
   { feature: "script of the worker", files: ["worker.js"], limit_bytes: 42_000 },
   { feature: "service worker", files: ["sw.js"], limit_bytes: 9_000 },
+  { feature: "catalog", files: ["catalog/models.js"], limit_bytes: 6_000 },
   { feature: "inspectModel", files: ["wasm/inpage.js"], limit_bytes: 13_000 },
   { feature: "wasm module", files: ["wasm/inpage_bg.wasm"], limit_bytes: 1_840_000 },
   {

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use inpage::api::{Body, Handler, Request, Switches, SystemHost};
-use inpage::images::{Filter, Image, ImageFormat, ImageGeometry, ImageTexts};
+use inpage::images::{Filter, Image, ImageFormat, ImageGeometry, ImageMarkup};
 
 /// The system allocator, which tracks the bytes in use and their maximum.
 struct Counting;
@@ -76,7 +76,7 @@ fn long_narrow_images_use_memory_in_proportion_to_their_pixels() {
     };
     for (geometry, filter) in [(tiles, Filter::Lanczos), (stretched, Filter::Bilinear)] {
         let format = ImageFormat {
-            texts: const { &ImageTexts::plain("<image>") },
+            markup: const { &ImageMarkup::plain("<image>") },
             filter,
             geometry,
         };

@@ -9,10 +9,9 @@ use inpage::{
     device::{ComputeDevice, Graph, upload},
     ops::{
         Activation, Addends, Finish,
-        gated_matvec::gated_matvec,
-        matmul::matmul,
+        gated_product::gated_matvec,
         matrix::{Layout, Matrix, MatrixShape},
-        matvec::matvec,
+        product::{matmul, matvec},
     },
     tensor_types::TensorType,
 };

@@ -6,7 +6,10 @@ use std::time::Instant;
 use burn::tensor::{Device, Tensor};
 use inpage::{
     device::{Gpu, Graph, upload},
-    ops::{launches, rms_norm::rms_norm},
+    ops::{
+        launches,
+        norm::{NormParams, norm},
+    },
 };
 use serde_json::json;
 
@@ -46,18 +49,12 @@ pub async fn run(machine: &Machine) -> Outcome<()> {
     report(machine, "burn_tensor_op", timed(gpu, add).await?);
 
     let x = upload(vec![1.0; ELEMENTS], [1, ELEMENTS], gpu.device());
-    let norm = upload(vec![1.0; ELEMENTS], [ELEMENTS], gpu.device());
+    let weight = upload(vec![1.0; ELEMENTS], [ELEMENTS], gpu.device());
+    let params = NormParams::rms(weight, 1e-5);
     let before = launches();
     let normalize = || {
         for _ in 0..DISPATCHES {
-            drop(rms_norm(
-                x.clone(),
-                norm.clone(),
-                1e-5,
-                None,
-                None,
-                machine.variant,
-            ));
+            drop(norm(x.clone(), params.clone(), None, machine.variant));
         }
         Ok(())
     };
@@ -70,12 +67,12 @@ pub async fn run(machine: &Machine) -> Outcome<()> {
     let graph = Graph::record(gpu, || {
         // Outputs are kept to the end. As in a model, every launch has its own.
         (0..DISPATCHES)
-            .map(|_| rms_norm(x.clone(), norm.clone(), 1e-5, None, None, machine.variant))
+            .map(|_| norm(x.clone(), params.clone(), None, machine.variant))
             .collect::<Vec<_>>()
     })
     .await?;
     let replay = || {
-        // SAFETY: `x` and `norm` outlive the graph; there is only this thread.
+        // SAFETY: `x` and `params` outlive the graph; there is only this thread.
         unsafe { graph.replay(gpu) }
     };
     report(machine, "graph_replay", timed(gpu, replay).await?);

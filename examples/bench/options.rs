@@ -7,7 +7,7 @@ use inpage::model::LoadOptions;
 use crate::load_arguments::set_load_option;
 
 pub const USAGE: &str = "usage: bench [launch|kernels|model]... [--model FILE.gguf|FOLDER] \
-                         [--device cpu|gpu] [--kv-format f16|f32|q8_0] [--quantize TYPE] [--size small|large] \
+                         [--device cpu|gpu] [--kv-format FORMAT] [--quantize TYPE] [--size small|large] \
                          [--tokens N] [--contexts N,N,...] [--batches N,N,...] [--json]";
 
 /// What to measure.

@@ -23,7 +23,7 @@ usage: serve [--model FILE.gguf|FOLDER] [options]
                       cpu, or reference, which is slow and for tests
   --threads N         threads of the CPU device; one per core if left out
   --context N         longest sequence in tokens; the model's own context, at most 4096, if left out
-  --kv-format NAME    format of the KV cache: f16 if left out, f32 or q8_0
+  --kv-format NAME    format of the KV cache, such as q8_0; f16 if left out
   --kv-pool N         tokens of KV cache that all sequences share; 4096 if left out, and never less
                       than the longest sequence
   --quantize NAME     tensor type for the matrices of a folder: q8_0 if left out, none, q4_0, q4_k, ...

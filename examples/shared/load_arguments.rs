@@ -10,8 +10,9 @@ use inpage::ops::kv_memory::KvFormat;
 pub fn set_load_option(options: &mut LoadOptions, name: &str, value: &str) -> Result<(), String> {
     match name {
         "--kv-format" => {
+            let names = KvFormat::NAMES.join(", ");
             options.kv_format = KvFormat::from_name(value)
-                .ok_or(format!("{name} is f32, f16 or q8_0, not {value}"))?;
+                .ok_or(format!("{name} is one of {names}, not {value}"))?;
         }
         "--quantize" => {
             options.quantize = Quantize::from_name(value).ok_or(format!(

@@ -17,6 +17,7 @@ const USE = [
   ["README.md", "index"],
   "docs/guide.md",
   "docs/loading.md",
+  "docs/catalog.md",
   "docs/devices.md",
   "docs/serving.md",
   "docs/several-models.md",
@@ -28,6 +29,7 @@ const USE = [
   "docs/deployment.md",
   "docs/troubleshooting.md",
   "docs/models.md",
+  "docs/demo.md",
   "docs/performance.md",
 ];
 const REFERENCE = ["docs/api.md"];

@@ -5,8 +5,8 @@ weights of the files.
     VENV/bin/python scripts/references/make.py [NAME ...]
 
 A NAME that ends in -hf is a Hugging Face folder. Each model gets a NAME.json: `ids` (the prompt),
-`last_logits` (after its last token) and `greedy_next` (the argmax after each token). A GGUF file also
-gets a NAME.folder.json, which describes the same model as a folder: its `config`, and for each of its
+`last_logits` (after its last token) and `greedy_next` (the argmax after each token). That of a GGUF
+file also has `folder`, which describes the same model as a folder: its `config`, and for each of its
 `tensors` the GGUF tensor, how the converter changes it, and the number of heads and the expert that
 this needs. The same names give the same bytes.
 """
@@ -130,14 +130,13 @@ def make(tiny):
     write(path, tiny, tensors)
     tensors = read(path)
     load(model, tiny.architecture, tensors)
-    describe_folder(tiny, model)
-    refer(tiny, model)
+    refer(tiny, model, {"folder": folder(tiny, model)})
 
 
-def describe_folder(tiny, model):
-    """Writes the description of the model's folder."""
+def folder(tiny, model):
+    """The description of the model's folder."""
     places = {name: names.place(tiny.architecture, tiny.config, name) for name in model.state_dict()}
-    document = {
+    return {
         "config": json.loads(model.config.to_json_string()),
         "tensors": {
             name: [where.name, where.form, where.heads, where.expert]
@@ -145,8 +144,6 @@ def describe_folder(tiny, model):
             if where is not None
         },
     }
-    text = json.dumps(document, separators=(",", ":"))
-    (FOLDER / f"{tiny.name}.folder.json").write_text(text + "\n")
 
 
 def round_parameters(model, dtype):
@@ -199,12 +196,12 @@ def make_packed(tiny):
     refer(tiny, model)
 
 
-def refer(tiny, model):
-    """Writes the references of `model`, which has the weights of the file."""
+def refer(tiny, model, further={}):
+    """Writes the references of `model`, which has the weights of the file, and further members."""
     ids = prompt(tiny)
     rows = logits(model, ids)
     assert_sensitive(tiny, model.state_dict(), ids, rows)
-    text = json.dumps(reference(rows, ids), separators=(",", ":"))
+    text = json.dumps(reference(rows, ids) | further, separators=(",", ":"))
     (FOLDER / f"{tiny.name}.json").write_text(text + "\n")
     print(f"{tiny.name}: logits spread by {rows.std():.2f}")
 

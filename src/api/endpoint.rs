@@ -19,7 +19,7 @@ pub(super) struct Endpoint {
     pub switches: Switches,
     pub host: Rc<dyn Host>,
     pub models: Models,
-    /// How long requests take.
+    /// The time that requests take.
     pub pace: Rc<RequestPace>,
     /// One image is decoded at a time.
     pub decoder: Semaphore,

@@ -131,7 +131,7 @@ pub(super) struct ErrorBody<'a> {
     error: ErrorObject<'a>,
 }
 
-/// What went wrong.
+/// The fault.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(super) struct ErrorObject<'a> {
@@ -158,7 +158,7 @@ pub(super) struct AnthropicErrorBody<'a> {
     request_id: Option<&'a str>,
 }
 
-/// How the body of an error is written.
+/// The form of the body of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ErrorForm {
     OpenAi,

@@ -1,4 +1,4 @@
-//! How long a request that is refused for now should wait before it comes again (`Retry-After`), judged by what loads and
+//! The time that a request which is refused for now should wait before it comes again (`Retry-After`), judged by what loads and
 //! requests have taken so far.
 
 use std::cell::Cell;

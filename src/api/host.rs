@@ -31,7 +31,7 @@ impl From<String> for ImageError {
 
 /// The environment of a handler.
 pub trait Host: Clock {
-    /// How many minutes local clocks are ahead of UTC. Only dates in chat templates depend on it.
+    /// Minutes by which local clocks are ahead of UTC. Only dates in chat templates depend on it.
     fn utc_offset_minutes(&self) -> i32 {
         0
     }

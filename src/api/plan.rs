@@ -39,7 +39,7 @@ pub(super) struct Plan {
     pub repeats_delivered: bool,
 }
 
-/// How a message of the assistant is read.
+/// The options for reading a message of the assistant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MessagePlan {
     /// It may hold several calls. `None`: as suits the model.

@@ -1,4 +1,4 @@
-//! How much of an answer was delivered: a position from which a second run of the same request, on another
+//! The delivered part of an answer: a position from which a second run of the same request, on another
 //! engine, continues the answer of the first. What happens with it is the transport's part.
 
 use std::cell::RefCell;
@@ -28,12 +28,12 @@ pub(in crate::api) struct Position {
     pub candidates: Vec<Delivered>,
     /// The chunk with the token counts was delivered.
     pub usage_sent: bool,
-    /// How many events were delivered, of a stream that numbers them.
+    /// The number of events that were delivered, of a stream that numbers them.
     #[serde(default)]
     pub events_sent: usize,
 }
 
-/// How much of a candidate was delivered. Tokens are counted, not bytes: how text is divided into chunks depends on
+/// The delivered part of a candidate. Tokens are counted, not bytes: how text is divided into chunks depends on
 /// timing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::api) struct Delivered {

@@ -1,6 +1,6 @@
 //! The generated parts of `docs/api.md`: each is between a comment `generated: WHAT` and a comment `end`.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs, path::Path};
 
 use super::{fields, routes, switches};
 use crate::generated::check;
@@ -41,6 +41,39 @@ fn rewritten(page: &str) -> String {
         assert!(listed.contains(group), "{PAGE} does not list {group}");
     }
     written
+}
+
+/// Asserts that the table of fields in a section of the specification has only `known` fields, and that the section names
+/// all of the `own` ones. What the table says about them is written by hand.
+pub(super) fn assert_specified(
+    section: &str,
+    own: &[&[&str]],
+    known: impl Iterator<Item = &'static str>,
+) {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/specification.md");
+    let page = fs::read_to_string(page).expect("the specification");
+    let begin = format!("<a id=\"{section}\"></a>");
+    let (_, text) = page.split_once(&begin).expect("the section");
+    let text = text.split("<a id=").next().unwrap_or_default();
+    let known: BTreeSet<&str> = known.collect();
+    let (_, table) = text.split_once("| field | rule |").expect("a table");
+    for row in table.lines().filter(|line| line.starts_with("| `")) {
+        let cell = row.split(" | ").next().unwrap_or_default();
+        for name in cell.split('`').skip(1).step_by(2) {
+            let field = name.split('.').next().unwrap_or_default();
+            assert!(
+                known.contains(field),
+                "{section}: no field is called {name}"
+            );
+        }
+    }
+    for name in own.iter().copied().flatten() {
+        let is_named = [format!("`{name}`"), format!("`{name}.")];
+        assert!(
+            is_named.iter().any(|name| text.contains(name)),
+            "{section} does not name {name}"
+        );
+    }
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub struct Activations {
     sums: Vec<f32>,
 }
 
-/// How a type wants its inputs.
+/// The form of a type's inputs.
 #[derive(Clone, Copy)]
 struct Needs {
     groups: usize,

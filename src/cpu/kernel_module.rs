@@ -1,7 +1,7 @@
 //! The kernel module as products and attention use it: the header of the work that they describe to it, and the call
 //! of the module in use. See `module.rs`.
 
-use crate::tensor_types::SOURCES;
+use crate::{lanes::kv, tensor_types};
 
 /// The header that a description of work at an address begins with.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +52,10 @@ pub(crate) const VERSION: u32 = {
         include_bytes!("lanes/f32x8/mod.rs"),
         include_bytes!("lanes/f32x8/simd128.rs"),
         include_bytes!("lanes/functions.rs"),
-        include_bytes!("lanes/kv.rs"),
+        include_bytes!("lanes/kv/declaration.rs"),
+        include_bytes!("lanes/kv/format.rs"),
+        include_bytes!("lanes/kv/mod.rs"),
+        include_bytes!("lanes/kv/row.rs"),
         include_bytes!("module.rs"),
         include_bytes!("product.rs"),
         include_bytes!("simd/mod.rs"),
@@ -69,7 +72,8 @@ pub(crate) const VERSION: u32 = {
         include_bytes!("tensor_types/planes.rs"),
         include_bytes!("tensor_types/quantized.rs"),
     ];
-    fnv_1a(fnv_1a(0x811c_9dc5, sources), SOURCES)
+    let hash = fnv_1a(0x811c_9dc5, sources);
+    fnv_1a(fnv_1a(hash, kv::SOURCES), tensor_types::SOURCES)
 };
 
 /// FNV-1a of all bytes, after those of `hash`.

@@ -2,7 +2,7 @@
 //! out: no tensors, no files, no model. A crate of its own, without dependencies, so that it compiles and tests in
 //! seconds.
 //!
-//! What kernels of all devices have in common is declared here, too: tensor types, formats of the KV cache and activations,
+//! The crate declares what kernels of all devices have in common: tensor types, formats of the KV cache and activations,
 //! each with the text of its WGSL.
 //!
 //! Activations are quantized to bytes per block of 32 columns, with a scale and sums for the minimums of types that

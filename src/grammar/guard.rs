@@ -1,4 +1,4 @@
-//! Keeps JSON from running on (specification 9.2): numbers get a bounded number of digits, and what repeats itself is
+//! Keeps JSON from running on (specification 9.1): numbers get a bounded number of digits, and what repeats itself is
 //! closed. It only takes tokens away from what the grammar allows, and never all of them.
 
 use std::collections::HashMap;
@@ -17,10 +17,6 @@ const MIN_STRING_TOKENS: usize = 32;
 const MIN_STRUCTURE_TOKENS: usize = 64;
 /// Tokens of the longest part whose repetition is noticed.
 const MAX_PERIOD_TOKENS: usize = 64;
-/// A string whose last tokens, as many as `WINDOW_TOKENS`, are at most `MAX_DISTINCT` different ones runs on. A hash in
-/// hexadecimal digits has more.
-const WINDOW_TOKENS: usize = 64;
-const MAX_DISTINCT: usize = 12;
 
 /// Sets of tokens of a vocabulary.
 pub(super) struct Guard {
@@ -34,8 +30,6 @@ pub(super) struct Guard {
     letters: Vec<u32>,
     /// Tokens that are one line break, which strings of JSON cannot hold.
     breaks: Vec<u32>,
-    /// Tokens that are white space.
-    spaces: Vec<u32>,
     /// The digits at the end of tokens, and whether they are the whole token.
     final_digits: HashMap<u32, (usize, bool)>,
 }
@@ -49,7 +43,6 @@ impl Guard {
             brackets: vec![0; words],
             letters: Vec::new(),
             breaks: Vec::new(),
-            spaces: vec![0; words],
             final_digits: HashMap::new(),
         };
         for id in 0..tokens.vocab_size() as u32 {
@@ -64,9 +57,6 @@ impl Guard {
                 Some(byte) if byte.is_ascii_digit() => add(&mut guard.digits),
                 Some(b'"') => add(&mut guard.quotes),
                 _ => {}
-            }
-            if !bytes.is_empty() && bytes.iter().all(u8::is_ascii_whitespace) {
-                add(&mut guard.spaces);
             }
             let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
             if matches!(first, Some(b']' | b'}')) {
@@ -85,16 +75,10 @@ impl Guard {
 /// The end of one completion, for which repetitions and digits are counted.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    /// The last tokens. White space is left out: the indentation of a repetition may grow.
+    /// The last tokens.
     tokens: Vec<u32>,
     /// Digits at the end.
     digits: usize,
-    /// Whether the next token may be a part of a string.
-    is_text: bool,
-    /// Tokens of the string at the end.
-    text_tokens: usize,
-    /// Values have repeated themselves: everything is closed where it may end.
-    is_closing: bool,
 }
 
 impl Written {
@@ -103,13 +87,7 @@ impl Written {
         if self.tokens.len() >= 2 * KEPT {
             self.tokens.drain(..KEPT);
         }
-        if !has(&guard.spaces, id) {
-            self.tokens.push(id);
-            self.text_tokens = match self.is_text {
-                true => self.text_tokens + 1,
-                false => 0,
-            };
-        }
+        self.tokens.push(id);
         self.digits = match guard.final_digits.get(&id) {
             Some((count, true)) => self.digits + count,
             Some((count, false)) => *count,
@@ -118,65 +96,40 @@ impl Written {
     }
 
     /// `allowed` without what continues a number or a repetition for too long.
-    pub(super) fn narrow(&mut self, guard: &Guard, allowed: TokenMask) -> TokenMask {
+    pub(super) fn narrow(&self, guard: &Guard, allowed: TokenMask) -> TokenMask {
         let allows = |ids: &[u32]| ids.iter().any(|&id| allowed.allows(id));
-        self.is_text = allows(&guard.letters);
-        if self.is_text && allows(&guard.breaks) {
+        let is_text = allows(&guard.letters);
+        if is_text && allows(&guard.breaks) {
             // No JSON.
             return allowed;
         }
-        let narrowed = match self.is_text {
-            true => self.narrow_text(guard, &allowed),
-            false => self.narrow_structure(guard, &allowed),
+        let (closers, least) = match is_text {
+            true => (&guard.quotes, MIN_STRING_TOKENS),
+            false => (&guard.brackets, MIN_STRUCTURE_TOKENS),
         };
-        match narrowed {
-            Some(words) if words.iter().any(|word| *word != 0) => TokenMask::from_words(words),
-            _ => allowed,
-        }
-    }
-
-    /// Inside a string.
-    fn narrow_text(&self, guard: &Guard, allowed: &TokenMask) -> Option<Vec<u32>> {
-        let period = self.period(MIN_STRING_TOKENS);
-        let window = self.rambling();
-        if period.is_none() && window.is_none() {
-            return None;
-        }
-        let closed = both(allowed, &guard.quotes);
-        if closed.iter().any(|word| *word != 0) {
-            return Some(closed);
-        }
-        // A format or a pattern may want more, but not the same again.
-        let next = period.map(|period| &self.tokens[self.tokens.len() - period]);
-        let mut others = allowed.words().to_vec();
-        for id in window.unwrap_or_default().iter().chain(next) {
-            if let Some(word) = others.get_mut(*id as usize / 32) {
-                *word &= !(1 << (id % 32));
+        let words = || allowed.words().iter();
+        let kept: Vec<u32> = if !is_text && self.digits >= MAX_DIGITS {
+            let words = words().zip(&guard.digits);
+            words.map(|(allowed, digits)| allowed & !digits).collect()
+        } else if let Some(period) = self.period(least) {
+            let closed: Vec<u32> = words().zip(closers).map(|(a, b)| a & b).collect();
+            if closed.iter().any(|word| *word != 0) {
+                return TokenMask::from_words(closed);
             }
+            // A format or a pattern may want more, but not the same again.
+            let next = self.tokens[self.tokens.len() - period];
+            let mut others = allowed.words().to_vec();
+            if let (true, Some(word)) = (is_text, others.get_mut(next as usize / 32)) {
+                *word &= !(1 << (next % 32));
+            }
+            others
+        } else {
+            return allowed;
+        };
+        match kept.iter().any(|word| *word != 0) {
+            true => TokenMask::from_words(kept),
+            false => allowed,
         }
-        Some(others)
-    }
-
-    /// Between strings.
-    fn narrow_structure(&mut self, guard: &Guard, allowed: &TokenMask) -> Option<Vec<u32>> {
-        if self.digits >= MAX_DIGITS {
-            let words = allowed.words().iter().zip(&guard.digits);
-            return Some(words.map(|(allowed, digits)| allowed & !digits).collect());
-        }
-        self.is_closing = self.is_closing || self.period(MIN_STRUCTURE_TOKENS).is_some();
-        self.is_closing.then(|| both(allowed, &guard.brackets))
-    }
-
-    /// The last tokens of a string that are the same few ones.
-    fn rambling(&self) -> Option<&[u32]> {
-        if self.text_tokens < WINDOW_TOKENS {
-            return None;
-        }
-        let window = self.tokens.last_chunk::<WINDOW_TOKENS>()?;
-        let mut distinct = window.to_vec();
-        distinct.sort_unstable();
-        distinct.dedup();
-        (distinct.len() <= MAX_DISTINCT).then_some(window)
     }
 
     /// The length of the part whose repetitions the last tokens, at least `least`, are.
@@ -192,27 +145,13 @@ impl Written {
     }
 }
 
-fn has(words: &[u32], id: u32) -> bool {
-    let word = words.get(id as usize / 32);
-    word.is_some_and(|word| word & (1 << (id % 32)) != 0)
-}
-
-/// The words of the tokens that are allowed and in a set.
-fn both(allowed: &TokenMask, words: &[u32]) -> Vec<u32> {
-    let words = allowed.words().iter().zip(words);
-    words.map(|(a, b)| a & b).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn repetitions_are_found() {
-        let written = |tokens: Vec<u32>| Written {
-            tokens,
-            ..Written::default()
-        };
+        let written = |tokens: Vec<u32>| Written { tokens, digits: 0 };
         let of = |period: u32, count: usize| (0..count as u32).map(|i| i % period).collect();
         assert!(written(of(1, 32)).period(32).is_some());
         assert!(written(of(1, 31)).period(32).is_none());
@@ -223,19 +162,5 @@ mod tests {
         let mut broken: Vec<u32> = of(3, 60);
         broken.push(7);
         assert!(written(broken).period(32).is_none());
-    }
-
-    #[test]
-    fn strings_of_few_tokens_run_on() {
-        let written = |distinct: u32, text_tokens: usize| Written {
-            // No part repeats itself four times.
-            tokens: (0..80).map(|i| (i * i + i / 9) % distinct).collect(),
-            text_tokens,
-            ..Written::default()
-        };
-        assert!(written(8, 64).period(MIN_STRING_TOKENS).is_none());
-        assert!(written(8, 64).rambling().is_some());
-        assert!(written(8, 63).rambling().is_none());
-        assert!(written(40, 80).rambling().is_none());
     }
 }

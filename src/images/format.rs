@@ -1,4 +1,4 @@
-//! How a model takes images, as data that its family fills in: the text that stands for an image in a prompt, the
+//! The format in which a model takes images, as data that its family fills in: the text that stands for an image in a prompt, the
 //! sizes that its pixels get, and the text and the pixels that it becomes.
 
 use super::bounds::check_size;
@@ -7,12 +7,12 @@ use super::{Filter, Grid, GridSizes, Image, tiles};
 /// An image of this width and a height of 1 is as narrow as any that matters.
 const MAX_ASPECT: usize = 1 << 20;
 
-/// How a model takes images.
+/// The format in which a model takes images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageFormat {
     /// Tokens and text of its family.
-    pub texts: &'static ImageTexts,
-    /// How the family's processor resizes images.
+    pub markup: &'static ImageMarkup,
+    /// The filter with which the family's processor resizes images.
     pub filter: Filter,
     /// The sizes that images get.
     pub geometry: ImageGeometry,
@@ -20,28 +20,28 @@ pub struct ImageFormat {
 
 /// Tokens and text of prompts with images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ImageTexts {
+pub struct ImageMarkup {
     /// The special token that stands for an image in a prompt. Chat templates of the family write it.
     pub placeholder: &'static str,
     /// The special token that stands for a row of pixels. Prompts with it are counted and displayed; its embedding is
     /// not used.
     pub row_token: &'static str,
-    /// Before each tile; `{row}` and `{column}` count from 1.
+    /// The text before each tile; `{row}` and `{column}` count from 1.
     pub before_tile: &'static str,
-    /// After the last tile of each row of tiles.
+    /// The text after the last tile of each row of tiles.
     pub after_tile_row: &'static str,
-    /// After all tiles.
+    /// The text after all tiles.
     pub after_tiles: &'static str,
-    /// Before the whole image.
+    /// The text before the whole image.
     pub before_whole: &'static str,
-    /// After the whole image, which is last.
+    /// The text after the whole image, which is last.
     pub after_whole: &'static str,
 }
 
-impl ImageTexts {
+impl ImageMarkup {
     /// No text around pixels, and one token for images and rows.
-    pub const fn plain(token: &'static str) -> ImageTexts {
-        ImageTexts {
+    pub const fn plain(token: &'static str) -> ImageMarkup {
+        ImageMarkup {
             placeholder: token,
             row_token: token,
             before_tile: "",
@@ -195,14 +195,14 @@ pub enum Part {
 }
 
 impl ImageFormat {
-    /// [`ImageTexts::placeholder`].
+    /// [`ImageMarkup::placeholder`].
     pub fn placeholder(self) -> &'static str {
-        self.texts.placeholder
+        self.markup.placeholder
     }
 
-    /// [`ImageTexts::row_token`].
+    /// [`ImageMarkup::row_token`].
     pub fn row_token(self) -> &'static str {
-        self.texts.row_token
+        self.markup.row_token
     }
 
     /// The cost of an image of this size. The error says why no such image is resized: its own size, its shape, or a
@@ -248,22 +248,22 @@ impl ImageFormat {
             for row in 0..rows {
                 for column in 0..columns {
                     let tile = image.crop(column * width, row * height, width, height);
-                    text.push_str(&self.texts.of_tile(row + 1, column + 1));
+                    text.push_str(&self.markup.of_tile(row + 1, column + 1));
                     add(&mut text, Some(tile));
                 }
-                text.push_str(self.texts.after_tile_row);
+                text.push_str(self.markup.after_tile_row);
             }
-            text.push_str(self.texts.after_tiles);
+            text.push_str(self.markup.after_tiles);
         }
-        text.push_str(self.texts.before_whole);
+        text.push_str(self.markup.before_whole);
         add(&mut text, Some(resized(image, layout.size)));
-        text.push_str(self.texts.after_whole);
+        text.push_str(self.markup.after_whole);
         add(&mut text, None);
         parts
     }
 }
 
-impl ImageTexts {
+impl ImageMarkup {
     fn of_tile(&self, row: usize, column: usize) -> String {
         let text = self.before_tile.replace("{row}", &row.to_string());
         text.replace("{column}", &column.to_string())

@@ -20,7 +20,7 @@ mod webp_frames;
 pub use self::image::Image;
 pub use bounds::check_size;
 pub use file_header::{FileFormat, FileHeader};
-pub use format::{Cost, GeometrySummary, ImageFormat, ImageGeometry, ImageTexts, Part};
+pub use format::{Cost, GeometrySummary, ImageFormat, ImageGeometry, ImageMarkup, Part};
 pub use grid::GridSizes;
 pub use resample::Filter;
 pub use tiles::Grid;

@@ -92,25 +92,25 @@ fn resized_images_are_those_of_pillow() {
 }
 
 /// The texts of Idefics 3.
-const TILES: ImageTexts = ImageTexts {
+const TILES: ImageMarkup = ImageMarkup {
     before_tile: "<fake_token_around_image><row_{row}_col_{column}>",
     after_tile_row: "\n",
     after_tiles: "\n",
     before_whole: "<fake_token_around_image><global-img>",
     after_whole: "<fake_token_around_image>",
-    ..ImageTexts::plain("<image>")
+    ..ImageMarkup::plain("<image>")
 };
 
-const AROUND: ImageTexts = ImageTexts {
+const AROUND: ImageMarkup = ImageMarkup {
     before_whole: "before",
     after_whole: "after",
     ..PLAIN
 };
-const PLAIN: ImageTexts = ImageTexts::plain("<image>");
+const PLAIN: ImageMarkup = ImageMarkup::plain("<image>");
 
 fn tiles(size: usize, longest_edge: usize, rows: usize) -> ImageFormat {
     ImageFormat {
-        texts: &TILES,
+        markup: &TILES,
         filter: Filter::Lanczos,
         geometry: ImageGeometry::Tiles {
             size,
@@ -122,7 +122,7 @@ fn tiles(size: usize, longest_edge: usize, rows: usize) -> ImageFormat {
 
 fn stretched(size: usize, rows: usize) -> ImageFormat {
     ImageFormat {
-        texts: &AROUND,
+        markup: &AROUND,
         filter: Filter::Bilinear,
         geometry: ImageGeometry::Stretched { size, rows },
     }
@@ -130,7 +130,7 @@ fn stretched(size: usize, rows: usize) -> ImageFormat {
 
 fn grid(side: usize, [min_pixels, max_pixels]: [usize; 2]) -> ImageFormat {
     ImageFormat {
-        texts: &PLAIN,
+        markup: &PLAIN,
         filter: Filter::Bicubic,
         geometry: ImageGeometry::Grid(GridSizes {
             side,

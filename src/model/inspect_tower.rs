@@ -95,7 +95,7 @@ pub fn inspect_tower(gguf: &Gguf) -> InspectedTower {
 fn sizes(config: &VisionConfig) -> TowerSizes {
     TowerSizes {
         embedding_length: config.projection_dim,
-        placeholder: config.tower.texts.placeholder,
+        placeholder: config.tower.markup.placeholder,
         layers: config.layers.layers.len(),
         dim: config.layers.dim,
         ffn_dim: config.layers.ffn_dim,

@@ -3,7 +3,7 @@
 //!
 //! A window of an image is a sequence. Towers that attend within windows compute patches window by window. Their
 //! layers use one of two step states over the same keys and values: of a single sequence, or of a sequence per window,
-//! which may begin within a page (`ops/whole_attention.rs`). Rows get the order of the image when they are read.
+//! which may begin within a page (`ops/attention.rs`). Rows get the order of the image when they are read.
 
 use std::ops::Range;
 

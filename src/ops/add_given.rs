@@ -1,20 +1,7 @@
 //! Adds given rows, such as values of an image for the output of a layer, to the tokens that stand for them: for an id
 //! below the embedding table's number of rows `out[token] = x[token]`, for others `x[token] + given[first + id - rows]`.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::{Int, Tensor},
-};
-use burn_wgpu::CubeTensor;
-
-use super::{
-    in_place::InPlace,
-    op::{op, output, twin_output},
-};
+use super::{in_place::InPlace, op::*};
 use crate::kernel::{Kernel, wgsl};
 
 /// The arguments of the op.

@@ -1,18 +1,8 @@
 //! Learned positions: adds to each token the row of a (quantized) table for its position.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::Tensor,
-};
-use burn_wgpu::CubeTensor;
-
 use super::{
     matrix::{Matrix, MatrixShape, MatrixTensors},
-    op::{op, output, twin_output},
+    op::*,
     step::{self, Step},
 };
 use crate::kernel::{Kernel, grid, wgsl};

@@ -1,13 +1,6 @@
 //! Adds the same vector to each row.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::FloatTensor},
-    tensor::Tensor,
-};
-use burn_wgpu::CubeTensor;
-
-use super::op::{op, output, twin_output};
+use super::op::*;
 use crate::kernel::{Kernel, wgsl};
 
 /// The arguments of the op.

@@ -1,19 +1,9 @@
 //! Greedy selection of the next token on the device. The token becomes the input of the next step, so
 //! several steps run before the host reads an id.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::Tensor,
-};
-use burn_wgpu::CubeTensor;
-
 use super::{
     in_place::InPlace,
-    op::op,
+    op::*,
     step::{self, Step},
     variant::Variant,
 };

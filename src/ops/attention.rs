@@ -1,17 +1,15 @@
-//! Causal grouped-query attention over the paged KV cache, for decode and prefill
-//! (Vaswani et al. 2017; Ainslie et al. 2023, <https://arxiv.org/abs/2305.13245>).
+//! Grouped-query attention over the paged KV cache (Vaswani et al. 2017; Ainslie et al. 2023,
+//! <https://arxiv.org/abs/2305.13245>): causal for decode and prefill, whole for encoders, where the tokens of a sequence attend
+//! to each other (Devlin et al. 2018, <https://arxiv.org/abs/1810.04805>).
+//!
+//! An encoder is a decoder without a mask (`ModelConfig::is_causal`). Its step holds whole inputs, the kernels and the
+//! loader are the same, and K and V of one layer at a time are kept in pages of f32. Steps are not captured: inputs have
+//! any length, and there is one step per batch. They are padded to at least 16 rows, so that a short input runs the same
+//! kernels alone and beside others; a token adds the others in the order of their positions, whatever tile or page they
+//! are on.
 
 use std::ops::Range;
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::Tensor,
-};
-use burn_wgpu::CubeTensor;
 pub use inpage_cpu::lanes::attention::AttentionShape;
 use inpage_cpu::{
     lanes::{attention::attention_with, kv::Row},
@@ -21,7 +19,7 @@ use inpage_cpu::{
 use super::{
     kv_memory::{KvFormat, KvMemory},
     matvec,
-    op::{Maybe, op, output, twin_output},
+    op::*,
     step::{self, Step},
     variant::Variant,
 };
@@ -35,6 +33,7 @@ pub(super) struct Arguments<B: Backend> {
     pub(super) step: IntTensor<B>,
     #[extension_type]
     pub(super) sinks: Maybe<B>,
+    pub(super) sight: Sight,
     pub(super) shape: AttentionShape,
     pub(super) format: KvFormat,
     pub(super) variant: Variant,
@@ -45,9 +44,13 @@ op! {
     fn attention(Arguments) -> FloatTensor<Self>
 }
 
-/// Lanes of a workgroup, one at least per vector of a head.
-fn workgroup(shape: AttentionShape) -> usize {
-    (shape.head_dim / 4).next_multiple_of(64)
+/// The tokens that a query sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// The tokens up to its own, or up to the end of its segment if that is seen whole.
+    Causal,
+    /// The tokens of its segment.
+    Whole,
 }
 
 /// Attends with rotated, scaled queries `[tokens, heads * head_dim]` to all tokens of each query's sequence
@@ -63,16 +66,52 @@ pub fn attention(
     shape: AttentionShape,
     variant: Variant,
 ) -> Tensor<2> {
+    attended(q, kv, step, sinks, Sight::Causal, shape, variant)
+}
+
+/// Attends with rotated, scaled queries `[tokens, heads * head_dim]` to all tokens of each query's segment, or,
+/// with a window of n, to those less than n away on either side. The segments of the step are whole sequences, which may
+/// begin within a page. Returns the same shape; padding rows are undefined.
+pub fn whole_attention(
+    q: Tensor<2>,
+    kv: &KvMemory,
+    step: &Step,
+    shape: AttentionShape,
+    variant: Variant,
+) -> Tensor<2> {
+    attended(q, kv, step, None, Sight::Whole, shape, variant)
+}
+
+fn attended(
+    q: Tensor<2>,
+    kv: &KvMemory,
+    step: &Step,
+    sinks: Option<Tensor<1>>,
+    sight: Sight,
+    shape: AttentionShape,
+    variant: Variant,
+) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::attention(Arguments {
         q: q.into_dispatch(),
         kv: kv.words().into_dispatch(),
         step: step.words().into_dispatch(),
         sinks: sinks.into(),
+        sight,
         shape,
         format: kv.format(),
         variant,
     }))
 }
+
+/// Lanes of a workgroup of the causal kernel, one at least per vector of a head.
+fn workgroup(shape: AttentionShape) -> usize {
+    (shape.head_dim / 4).next_multiple_of(64)
+}
+
+/// Lanes of a workgroup of the whole kernel, one per query.
+const WHOLE_WORKGROUP: usize = 64;
+/// Vectors of the keys, and of the values, that such a workgroup shares: half of the 16 KiB that every device has.
+const WHOLE_TILE_VECTORS: usize = 512;
 
 /// Tokens that share a load of K and V: more than one only if all tokens are of one sequence.
 fn group_tokens(tokens: usize, variant: Variant) -> usize {
@@ -82,28 +121,15 @@ fn group_tokens(tokens: usize, variant: Variant) -> usize {
     }
 }
 
-/// The composed kernel for a step of `tokens`: there is one for batches and one for longer steps.
-pub fn kernel(
+/// The composed causal kernel for a step of `tokens`: there is one for batches and one for longer steps.
+fn causal_kernel(
     shape: AttentionShape,
     tokens: usize,
     has_sinks: bool,
     format: KvFormat,
     variant: Variant,
 ) -> Kernel {
-    let kernel = Kernel::new(format!("attention_{}", format.name()))
-        .binding("q")
-        .binding("kv")
-        .binding("out")
-        .binding("step")
-        .constant("HEADS", shape.heads)
-        .constant("KV_HEADS", shape.kv_heads)
-        .constant("HEAD_DIM", shape.head_dim)
-        .constant("Q_DIM", shape.q_dim())
-        .constant("KV_DIM", shape.kv_dim());
-    let kernel = step::layout(sight(kernel, shape))
-        .module(wgsl!("shared/step"))
-        .module(format.load_wgsl())
-        .module(wgsl!("shared/soft_cap"));
+    let kernel = common("attention", shape, format).constant("HEAD_DIM", shape.head_dim);
     let kernel = with_sinks(kernel, has_sinks);
     if variant.barrier_free {
         let lanes = variant.lanes_per_row as usize;
@@ -120,6 +146,40 @@ pub fn kernel(
     }
 }
 
+/// The composed whole kernel.
+fn whole_kernel(shape: AttentionShape, format: KvFormat) -> Kernel {
+    let vectors = shape.head_dim / 4;
+    common("whole_attention", shape, format)
+        .constant("VECTORS", vectors)
+        .constant("WORKGROUP", WHOLE_WORKGROUP)
+        .constant("TILE", (WHOLE_TILE_VECTORS / vectors).clamp(1, 32))
+        .module(wgsl!("whole_attention"))
+}
+
+/// The bindings, sizes and modules of both kernels.
+fn common(name: &str, shape: AttentionShape, format: KvFormat) -> Kernel {
+    let kernel = Kernel::new(format!("{name}_{}", format.name()))
+        .binding("q")
+        .binding("kv")
+        .binding("out")
+        .binding("step")
+        .constant("HEADS", shape.heads)
+        .constant("KV_HEADS", shape.kv_heads)
+        .constant("Q_DIM", shape.q_dim())
+        .constant("KV_DIM", shape.kv_dim());
+    in_step(kernel, shape)
+        .module(format.load_wgsl())
+        .module(wgsl!("shared/soft_cap"))
+}
+
+/// Declares the constants of the window, the soft cap and the step, and adds the module of the step.
+pub(super) fn in_step(kernel: Kernel, shape: AttentionShape) -> Kernel {
+    let kernel = kernel
+        .constant("WINDOW", shape.window.unwrap_or(u32::MAX as usize))
+        .constant_f32("SOFT_CAP", shape.soft_cap.unwrap_or(0.0));
+    step::layout(kernel).module(wgsl!("shared/step"))
+}
+
 /// Adds the module of the sinks, and their binding if there are some.
 pub(super) fn with_sinks(kernel: Kernel, has_sinks: bool) -> Kernel {
     match has_sinks {
@@ -128,37 +188,56 @@ pub(super) fn with_sinks(kernel: Kernel, has_sinks: bool) -> Kernel {
     }
 }
 
-/// Declares the constants of the window and the soft cap.
-pub(super) fn sight(kernel: Kernel, shape: AttentionShape) -> Kernel {
-    kernel
-        .constant("WINDOW", shape.window.unwrap_or(u32::MAX as usize))
-        .constant_f32("SOFT_CAP", shape.soft_cap.unwrap_or(0.0))
-}
-
-pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+fn launch(args: Arguments<Cube>) -> CubeTensor {
+    let Arguments {
+        shape,
+        format,
+        variant,
+        ..
+    } = args;
     let [tokens, dim] = args.q.shape().dims();
     let out = output(&args.q, [tokens, dim]);
-    let groups = tokens.div_ceil(group_tokens(tokens, args.variant));
-    let grid = [args.shape.heads as u32, groups as u32, 1];
     let mut buffers = vec![&args.q, &args.kv, &out, &args.step];
     buffers.extend(args.sinks.as_ref());
     let has_sinks = args.sinks.as_ref().is_some();
-    kernel(args.shape, tokens, has_sinks, args.format, args.variant).launch(&buffers, grid);
+    let (kernel, queries) = match args.sight {
+        Sight::Causal => (
+            causal_kernel(shape, tokens, has_sinks, format, variant),
+            group_tokens(tokens, variant),
+        ),
+        Sight::Whole => (whole_kernel(shape, format), WHOLE_WORKGROUP),
+    };
+    let grid = [shape.heads as u32, tokens.div_ceil(queries) as u32, 1];
+    kernel.launch(&buffers, grid);
     out
 }
 
-pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
-    let shape = args.shape;
-    attended(args, |words, row| {
-        shape.window_begin(step::row_position(words, row))..step::row_end(words, row)
-    })
+impl Sight {
+    /// The tokens that the query of a row of the step sees.
+    fn seen(self, words: &[u32], row: usize, shape: AttentionShape) -> Range<usize> {
+        let position = step::row_position(words, row);
+        match self {
+            Sight::Causal => shape.window_begin(position)..step::row_end(words, row),
+            Sight::Whole => {
+                let window = shape.window.unwrap_or(usize::MAX);
+                let first = step::row_first(words, row).max((position + 1).saturating_sub(window));
+                first..step::row_length(words, row).min(position.saturating_add(window))
+            }
+        }
+    }
+
+    /// The same as [`seen`](Self::seen) without the window, for the CPU device.
+    fn row<'a>(self, words: &[u32], token: usize, row: Row<'a>) -> Row<'a> {
+        match self {
+            Sight::Causal => row.seeing(step::row_end(words, token)),
+            Sight::Whole => row
+                .seeing(step::row_length(words, token))
+                .since(step::row_first(words, token)),
+        }
+    }
 }
 
-/// The twin of an attention. `seen` gives the tokens that the query of a row of the step sees.
-pub(super) fn attended(
-    args: Arguments<Flex>,
-    seen: impl Fn(&[u32], usize) -> Range<usize>,
-) -> FlexTensor {
+pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
     let Arguments { shape, format, .. } = args;
     let [tokens, dim] = args.q.shape().dims();
     let (q, memory) = (args.q.storage::<f32>(), args.kv.storage::<u32>());
@@ -172,6 +251,7 @@ pub(super) fn attended(
     let mut vector = vec![0.0; shape.head_dim];
     for token in 0..(words[step::TOKENS] as usize).min(tokens) {
         let table = step::row_table(words, token);
+        let seen = args.sight.seen(words, token, shape);
         for head in 0..shape.heads {
             let at = token * dim + head * shape.head_dim;
             let query = &q[at..at + shape.head_dim];
@@ -180,7 +260,7 @@ pub(super) fn attended(
                 let at = step::kv_row(words, table, other, value, shape.kv_dim()) + kv_at;
                 format.load(memory, at, vector);
             };
-            let scores = seen(words, token).map(|other| {
+            let scores = seen.clone().map(|other| {
                 load(other, 0, &mut vector);
                 let products = query.iter().zip(&vector).map(|(a, b)| a * b);
                 soft_capped(products.sum())
@@ -190,7 +270,7 @@ pub(super) fn attended(
             let peak = scores.iter().copied().fold(sink, f32::max);
             let weights: Vec<f32> = scores.iter().map(|score| (score - peak).exp()).collect();
             let total = weights.iter().sum::<f32>() + (sink - peak).exp();
-            for (other, weight) in seen(words, token).zip(&weights) {
+            for (other, weight) in seen.clone().zip(&weights) {
                 load(other, 1, &mut vector);
                 for (o, v) in out[at..at + shape.head_dim].iter_mut().zip(&vector) {
                     *o += weight / total * v;
@@ -202,20 +282,11 @@ pub(super) fn attended(
 }
 
 fn cpu(args: Arguments<Flex>) -> FlexTensor {
-    attended_on_cpu(args, |words, token, row| {
-        row.seeing(step::row_end(words, token))
-    })
-}
-
-/// An attention on the CPU device. `sight` changes a row of the step, which is causal, to what its query sees.
-pub(super) fn attended_on_cpu(
-    args: Arguments<Flex>,
-    sight: impl for<'a> Fn(&[u32], usize, Row<'a>) -> Row<'a>,
-) -> FlexTensor {
     let [tokens, dim] = args.q.shape().dims();
     let words = args.step.storage();
     let rows = step::cpu_rows(words, tokens).into_iter().enumerate();
-    let rows: Vec<Row> = rows.map(|(token, row)| sight(words, token, row)).collect();
+    let rows = rows.map(|(token, row)| args.sight.row(words, token, row));
+    let rows: Vec<Row> = rows.collect();
     let mut out = vec![0.0; tokens * dim];
     let (q, kv) = (args.q.storage(), args.kv.storage());
     attention_with(
@@ -238,13 +309,19 @@ mod tests {
     use crate::ops::test_cases::{heads, variants};
 
     #[test]
-    fn kernels_are_valid_wgsl() {
+    fn causal_kernels_are_valid_wgsl() {
         for (_, shape, _, format) in heads() {
             for variant in variants() {
                 let has_sinks = shape.window.is_some();
-                let kernel = |tokens| kernel(shape, tokens, has_sinks, format, variant);
+                let kernel = |tokens| causal_kernel(shape, tokens, has_sinks, format, variant);
                 assert_valid([1, 16].map(kernel));
             }
         }
+    }
+
+    #[test]
+    fn whole_kernels_are_valid_wgsl() {
+        let kernels = heads().into_iter();
+        assert_valid(kernels.map(|(_, shape, _, format)| whole_kernel(shape, format)));
     }
 }

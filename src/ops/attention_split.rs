@@ -2,23 +2,13 @@
 //! so that one token keeps a whole GPU busy (flash decoding, Dao et al. 2023,
 //! <https://crfm.stanford.edu/2023/10/12/flashdecoding.html>).
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::{Int, Tensor},
-};
-use burn_wgpu::CubeTensor;
-
 use super::{
-    attention::{self, AttentionShape},
+    attention::{self, AttentionShape, Sight},
     kv_memory::{KvFormat, KvMemory},
     matvec,
-    op::{Maybe, op, output},
-    rope_kv::{self, RopeShape, UnrotatedHeads},
-    step::{self, Step},
+    op::*,
+    rope_kv::{self, RopeShape},
+    step::Step,
     variant::Variant,
 };
 use crate::kernel::{Kernel, wgsl};
@@ -27,14 +17,10 @@ use crate::kernel::{Kernel, wgsl};
 #[derive(ExtensionType)]
 pub(super) struct Arguments<B: Backend> {
     #[extension_type]
-    pub(super) heads: UnrotatedHeads<B>,
-    pub(super) kv: IntTensor<B>,
-    pub(super) step: IntTensor<B>,
+    pub(super) unrotated: rope_kv::Arguments<B>,
     #[extension_type]
     pub(super) sinks: Maybe<B>,
-    pub(super) rope: RopeShape,
     pub(super) shape: AttentionShape,
-    pub(super) format: KvFormat,
     pub(super) context_tokens: usize,
 }
 
@@ -78,19 +64,12 @@ pub fn attention_split(
     rope: RopeShape,
     shape: AttentionShape,
 ) -> Tensor<2> {
-    assert!(
-        qkv[0].dims()[0] <= matvec::MAX_TOKENS,
-        "too many tokens for split attention"
-    );
-    let (format, context_tokens) = (kv.format(), kv.context_tokens());
+    matvec::assert_few(qkv[0].dims()[0]);
+    let context_tokens = kv.context_tokens();
     let (out, memory) = Dispatch::attention_split(Arguments {
-        heads: UnrotatedHeads::new(qkv, norm, turns),
-        kv: kv.take().into_dispatch(),
-        step: step.words().into_dispatch(),
+        unrotated: rope_kv::Arguments::new(qkv, norm, turns, kv, step, rope, Variant::PORTABLE),
         sinks: sinks.into(),
-        rope,
         shape,
-        format,
         context_tokens,
     });
     kv.put(Tensor::from_dispatch(memory));
@@ -140,7 +119,7 @@ pub fn kernels(
             .binding("step")
             .constant("BLOCK_TOKENS", BLOCK_TOKENS)
             .constant("SPLITS", splits(shape, context_tokens));
-        step::layout(attention::sight(kernel, shape)).module(wgsl!("shared/step"))
+        attention::in_step(kernel, shape)
     };
     let split = Kernel::new(format!("attention_split_{}", format.name()))
         .binding("partials")
@@ -165,48 +144,49 @@ pub fn kernels(
     [split, merge]
 }
 
-pub(super) fn launch(args: Arguments<Cube>) -> (CubeTensor, CubeTensor) {
-    let [tokens, _] = args.heads.q.shape().dims();
+fn launch(args: Arguments<Cube>) -> (CubeTensor, CubeTensor) {
+    let Arguments {
+        unrotated,
+        shape,
+        context_tokens,
+        ..
+    } = args;
+    let heads = &unrotated.heads;
+    let [tokens, _] = heads.q.shape().dims();
     let [split, merge] = kernels(
-        args.rope,
-        args.shape,
-        args.heads.norm.eps(),
+        unrotated.shape,
+        shape,
+        heads.norm.eps(),
         args.sinks.as_ref().is_some(),
-        args.format,
-        args.context_tokens,
+        unrotated.format,
+        context_tokens,
     );
-    let partial_elements = partial_elements(args.shape, args.context_tokens);
-    let partials = output(&args.heads.q, [tokens, partial_elements]);
-    let mut buffers = vec![&partials, &args.kv, &args.step];
-    buffers.extend(args.heads.buffers());
-    let groups = args.shape.heads / group(args.shape);
-    let grid = [groups, splits(args.shape, args.context_tokens), tokens].map(|n| n as u32);
+    let partials = output(&heads.q, [tokens, partial_elements(shape, context_tokens)]);
+    let mut buffers = vec![&partials, &unrotated.kv, &unrotated.step];
+    buffers.extend(heads.buffers());
+    let splits = splits(shape, context_tokens);
+    let grid = [shape.heads / group(shape), splits, tokens].map(|n| n as u32);
     split.launch(&buffers, grid);
-    let out = output(&args.heads.q, [tokens, args.shape.q_dim()]);
-    let workgroups = (args.shape.q_dim() / 4).div_ceil(WORKGROUP);
+    let out = output(&heads.q, [tokens, shape.q_dim()]);
+    let workgroups = (shape.q_dim() / 4).div_ceil(WORKGROUP);
     let grid = [workgroups as u32, tokens as u32, 1];
-    let mut buffers = vec![&partials, &out, &args.step];
+    let mut buffers = vec![&partials, &out, &unrotated.step];
     buffers.extend(args.sinks.as_ref());
     merge.launch(&buffers, grid);
-    (out, args.kv)
+    (out, unrotated.kv)
 }
 
-pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
-    let (q, kv) = rope_kv::twin(rope_kv::Arguments {
-        heads: args.heads,
-        kv: args.kv,
-        step: args.step.clone(),
-        shape: args.rope,
-        format: args.format,
-        variant: Variant::PORTABLE,
-    });
+fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
+    let (step, format) = (args.unrotated.step.clone(), args.unrotated.format);
+    let (q, kv) = rope_kv::twin(args.unrotated);
     let out = attention::twin(attention::Arguments {
         q,
         kv: kv.clone(),
-        step: args.step,
+        step,
         sinks: args.sinks,
+        sight: Sight::Causal,
         shape: args.shape,
-        format: args.format,
+        format,
         variant: Variant::PORTABLE,
     });
     (out, kv)

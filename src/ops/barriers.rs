@@ -1,13 +1,6 @@
 //! Workgroup barriers and nothing else: the tuner times this op.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::IntTensor},
-    tensor::{Int, Tensor},
-};
-use burn_wgpu::CubeTensor;
-
-use super::op::op;
+use super::op::*;
 use crate::kernel::{Kernel, wgsl};
 
 /// The arguments of the op.

@@ -1,19 +1,9 @@
 //! A causal convolution of each channel over the tokens of its sequence, in front of a recurrence or in place of
 //! attention (LFM2).
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::Tensor,
-};
-use burn_wgpu::CubeTensor;
-
 use super::{
     matvec,
-    op::{op, output, twin_output},
+    op::*,
     state_memory::StateMemory,
     step::{self, Step},
 };
@@ -89,14 +79,14 @@ pub fn causal_conv(
     Tensor::from_dispatch(out)
 }
 
-/// What a dispatch computes.
+/// The result of a dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     /// All, a lane per channel: for few rows.
     Whole,
     /// The results, a lane per channel and row.
     Results,
-    /// What is kept, after the results.
+    /// The rows that are kept, after the results.
     Kept,
 }
 

@@ -1,13 +1,6 @@
 //! Copy of a KV page, for a sequence that diverges from another in the middle of a page, and of the state of a sequence.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, tensor::IntTensor},
-    tensor::{Int, Tensor},
-};
-use burn_wgpu::CubeTensor;
-
-use super::{kv_memory::KvMemory, op::op, state_memory::StateMemory};
+use super::{kv_memory::KvMemory, op::*, state_memory::StateMemory};
 use crate::kernel::{Kernel, grid, wgsl};
 
 /// The arguments of the op.

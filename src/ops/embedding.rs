@@ -1,18 +1,8 @@
 //! Rows of a (quantized) table by token id: `out[token] = scale * table[ids[token]]`.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::{Int, Tensor},
-};
-use burn_wgpu::CubeTensor;
-
 use super::{
     matrix::{Matrix, MatrixShape, MatrixTensors},
-    op::{op, output, twin_output},
+    op::*,
 };
 use crate::kernel::{Kernel, grid, wgsl};
 use crate::tensor_types::BLOCK_COLS;

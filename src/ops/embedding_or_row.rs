@@ -1,21 +1,11 @@
 //! Rows of a (quantized) table by token id, or rows that are given, such as those of an image: for an id below the
 //! table's number of rows `out[token] = scale * table[id]`, for others `given[id - rows]`.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::{Int, Tensor},
-};
-use burn_wgpu::CubeTensor;
-
 use super::{
     embedding,
     in_place::InPlace,
     matrix::{Matrix, MatrixShape, MatrixTensors},
-    op::{op, output, twin_output},
+    op::*,
 };
 use crate::kernel::{Kernel, grid, wgsl};
 

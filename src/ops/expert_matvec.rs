@@ -1,22 +1,13 @@
 //! The second half of a mixture of experts for a few tokens: the weighted sum of the products of each
 //! token's experts in one pass, `out = residual + sum(share * (weights * x + bias))`.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::Tensor,
-};
-use burn_wgpu::CubeTensor;
-
 use super::{
     arithmetic::Arithmetic,
-    expert_matmul,
+    group_experts,
+    host_products::expert_products,
     matrix::{Matrix, MatrixShape, MatrixTensors},
     matvec,
-    op::{Maybe, op, output, twin_output},
+    op::*,
     route_experts::Routes,
     store::Store,
     sum_experts,
@@ -27,17 +18,17 @@ use crate::kernel::{Kernel, wgsl};
 /// The arguments of the op.
 #[derive(ExtensionType)]
 pub(super) struct Arguments<B: Backend> {
-    pub(super) x: FloatTensor<B>,
+    x: FloatTensor<B>,
     #[extension_type]
-    pub(super) weights: MatrixTensors<B>,
-    pub(super) experts: IntTensor<B>,
-    pub(super) shares: FloatTensor<B>,
+    weights: MatrixTensors<B>,
+    experts: IntTensor<B>,
+    shares: FloatTensor<B>,
     #[extension_type]
-    pub(super) biases: Maybe<B>,
+    biases: Maybe<B>,
     #[extension_type]
-    pub(super) residual: Maybe<B>,
-    pub(super) rows: usize,
-    pub(super) variant: Variant,
+    residual: Maybe<B>,
+    rows: usize,
+    variant: Variant,
 }
 
 op! {
@@ -55,10 +46,7 @@ pub fn expert_matvec(
     rows: usize,
     variant: Variant,
 ) -> Tensor<2> {
-    assert!(
-        routes.experts.dims()[0] <= matvec::MAX_TOKENS,
-        "a matvec of too many tokens"
-    );
+    matvec::assert_few(routes.experts.dims()[0]);
     Tensor::from_dispatch(Dispatch::expert_matvec(Arguments {
         x: x.into_dispatch(),
         weights: weights.to_dispatch(),
@@ -72,7 +60,7 @@ pub fn expert_matvec(
 }
 
 /// The composed kernel for any number of tokens. `weights` has the size of one expert's matrix.
-pub fn kernel(
+fn kernel(
     weights: MatrixShape,
     used: usize,
     has_biases: bool,
@@ -96,14 +84,7 @@ pub fn kernel(
     sum_experts::biases(store.rows(kernel), has_biases).module(wgsl!("expert_matvec"))
 }
 
-/// Workgroups of a matvec over `rows` rows of an expert, for each of `count` pairs or tokens.
-pub(super) fn workgroups(rows: usize, count: usize, variant: Variant) -> [u32; 3] {
-    let [x, y, _] = matvec::workgroups(rows, variant);
-    assert_eq!(y, 1, "an expert of too many rows");
-    [x, count as u32, 1]
-}
-
-pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
+fn launch(args: Arguments<Cube>) -> CubeTensor {
     let rows = args.rows;
     let [tokens, used] = args.experts.shape().dims();
     let shape = args.weights.shape.of_expert(rows);
@@ -114,15 +95,18 @@ pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
     buffers.extend(residual.into_iter().chain(biases));
     let (has_biases, residual) = (biases.is_some(), residual.is_some());
     let kernel = kernel(shape, used, has_biases, residual, args.variant);
-    kernel.launch(&buffers, workgroups(rows, tokens, args.variant));
+    kernel.launch(
+        &buffers,
+        matvec::expert_workgroups(rows, tokens, args.variant),
+    );
     out
 }
 
-pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
+fn twin(args: Arguments<Flex>) -> FlexTensor {
     let rows = args.rows;
     let [pairs, _] = args.x.shape().dims();
-    let tiles = parse(args.experts.storage());
-    let products = expert_matmul::products(args.x.storage(), 1, &args.weights, rows, &tiles);
+    let tiles = group_experts::single_pairs(args.experts.storage());
+    let products = expert_products(args.x.storage(), 1, &args.weights, rows, &tiles);
     sum_experts::twin(sum_experts::Arguments {
         products: twin_output(products, [pairs, rows]),
         experts: args.experts,
@@ -130,14 +114,6 @@ pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
         shares: args.shares,
         residual: args.residual,
     })
-}
-
-/// Each pair as a tile of its own, for twins that work on tiles.
-pub(super) fn parse(experts: &[u32]) -> Vec<(usize, Vec<usize>)> {
-    let pairs = experts.iter().enumerate();
-    pairs
-        .map(|(pair, &expert)| (expert as usize, vec![pair]))
-        .collect()
 }
 
 #[cfg(test)]

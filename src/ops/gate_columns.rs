@@ -1,16 +1,6 @@
 //! Products with some columns of a wider tensor: `out[token, i] = x[token, i] * wide[token, first + i]`.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::{Int, Tensor},
-};
-use burn_wgpu::CubeTensor;
-
-use super::op::{op, output, twin_output};
+use super::op::*;
 use crate::kernel::{Kernel, wgsl};
 
 /// The arguments of the op.

@@ -1,14 +1,7 @@
 //! The RMS norm of each group of a row, multiplied by SiLU of a gate before the norm (Mamba 2) or after it (gated delta
 //! rule).
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::FloatTensor},
-    tensor::Tensor,
-};
-use burn_wgpu::CubeTensor;
-
-use super::op::{op, output, twin_output};
+use super::op::*;
 use crate::kernel::{Kernel, wgsl};
 
 /// The arguments of the op.

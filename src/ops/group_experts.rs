@@ -6,18 +6,7 @@
 //! tiles of 16 pairs, whose weights are unpacked once. The result of a pair does not depend on its tile. Unused tiles
 //! of the worst case return at once.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::IntTensor},
-    tensor::{Int, Tensor},
-};
-use burn_wgpu::CubeTensor;
-
-use super::{
-    arithmetic::Arithmetic,
-    op::{op, output_words, twin_output_words},
-    variant::Variant,
-};
+use super::{arithmetic::Arithmetic, op::*, variant::Variant};
 use crate::kernel::{Kernel, wgsl};
 
 /// The arguments of the op.
@@ -152,6 +141,14 @@ pub(super) fn parse(groups: &[u32]) -> Vec<(usize, Vec<usize>)> {
         (tile[0] as usize, pairs.map(|&pair| pair as usize).collect())
     });
     parsed.collect()
+}
+
+/// Each pair of `experts` `[tokens, used]` as a tile of its own, for twins that work on tiles.
+pub(super) fn single_pairs(experts: &[u32]) -> Vec<(usize, Vec<usize>)> {
+    let pairs = experts.iter().enumerate();
+    pairs
+        .map(|(pair, &expert)| (expert as usize, vec![pair]))
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The paged KV cache of a layer. Its formats are declared in `src/cpu/lanes/kv.rs`.
+//! The paged KV cache of a layer. Its formats are declared in `src/cpu/lanes/kv`.
 
 use burn::tensor::{Device, Int, Tensor};
 pub use inpage_cpu::lanes::kv::KvFormat;

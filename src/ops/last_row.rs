@@ -1,17 +1,7 @@
 //! The row of a step's last token, the only one whose logits are needed after a prompt.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::Tensor,
-};
-use burn_wgpu::CubeTensor;
-
 use super::{
-    op::{op, output, twin_output},
+    op::*,
     step::{self, Step},
 };
 use crate::kernel::{Kernel, grid, wgsl};

@@ -1,19 +1,9 @@
 //! A recurrence whose state is a matrix per head: the gated delta rule (Yang et al. 2024,
 //! <https://arxiv.org/abs/2412.06464>) and Mamba 2 (Dao and Gu 2024, <https://arxiv.org/abs/2405.21060>).
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::Tensor,
-};
-use burn_wgpu::CubeTensor;
-
 use super::{
     matvec,
-    op::{op, output, twin_output},
+    op::*,
     state_memory::StateMemory,
     step::{self, Step},
 };

@@ -1,82 +1,58 @@
-//! Matrix times the vectors of a few tokens, for decode: `out = finish(weights * norm(x) + bias + delta) +
-//! residual` in one dispatch. The norm and the addends are optional. The result of a token is bit-identical
-//! for any number of tokens.
+//! The kernels of a product of a few tokens: the lanes of a group share the rows of the matrix. The result of a token is
+//! bit-identical for any number of tokens. `tile` has those of many tokens.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::FloatTensor},
-    tensor::Tensor,
-};
-use burn_wgpu::CubeTensor;
-
-use super::{
-    arithmetic::Arithmetic,
-    matmul,
-    matrix::{Matrix, MatrixShape, MatrixTensors},
-    op::{op, output},
-    rms_norm::InputNorm,
-    store::{AddendTensors, Addends, Finish, Store},
-    variant::Variant,
-};
+use super::{arithmetic::Arithmetic, matrix::MatrixShape, tile, variant::Variant};
 use crate::kernel::{Kernel, grid, wgsl};
-
-/// The arguments of the op.
-#[derive(ExtensionType)]
-pub(super) struct Arguments<B: Backend> {
-    pub(super) x: FloatTensor<B>,
-    #[extension_type]
-    pub(super) norm: InputNorm<B>,
-    #[extension_type]
-    pub(super) weights: MatrixTensors<B>,
-    #[extension_type]
-    pub(super) addends: AddendTensors<B>,
-    pub(super) finish: Finish,
-    pub(super) variant: Variant,
-}
-
-op! {
-    fn matvec(Arguments) -> FloatTensor<Self>
-}
+use crate::tensor_types::TensorType;
 
 /// Maximum number of tokens of a launch.
 pub const MAX_TOKENS: usize = 8;
 
-/// `x` is `[tokens, cols]` with at most [`MAX_TOKENS`], `norm` `[cols]`. Returns `[tokens, rows]`.
-pub fn matvec(
-    x: Tensor<2>,
-    norm: Option<(Tensor<1>, f32)>,
-    weights: &Matrix,
-    addends: Addends,
-    finish: Finish,
-    variant: Variant,
-) -> Tensor<2> {
-    assert!(x.dims()[0] <= MAX_TOKENS, "a matvec of too many tokens");
-    Tensor::from_dispatch(Dispatch::matvec(Arguments {
-        x: x.into_dispatch(),
-        norm: norm.into(),
-        weights: weights.to_dispatch(),
-        addends: addends.into(),
-        finish,
-        variant,
-    }))
+/// The kernels that compute a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Product {
+    /// The kernels for at most [`MAX_TOKENS`] tokens. They may normalize the input.
+    Matvec,
+    /// The kernels for any number of tokens.
+    Matmul,
 }
 
-/// The composed kernel: there is one for a single token and one for other numbers of `tokens`.
-pub fn kernel(
-    weights: MatrixShape,
-    tokens: usize,
-    norm_eps: Option<f32>,
-    store: Store,
-    variant: Variant,
-) -> Kernel {
-    let kernel = Kernel::new(format!("matvec_{}", weights.ty.lowercase_name()))
-        .binding("x")
-        .binding("out");
-    let kernel = input(weights.bindings(kernel, "weights"), norm_eps);
-    let kernel = store.rows(kernel);
-    let arithmetic = variant.matvec.on(&[weights.ty]);
-    let kernel = lanes(kernel, weights, tokens, arithmetic, variant);
-    main(kernel.module(arithmetic.weights(weights.ty)), tokens)
+impl Product {
+    /// The name in the names of kernels.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Product::Matvec => "matvec",
+            Product::Matmul => "matmul",
+        }
+    }
+
+    /// The arithmetic for matrices of `types`.
+    pub(super) fn arithmetic(self, types: &[TensorType], variant: Variant) -> Arithmetic {
+        match self {
+            Product::Matvec => variant.matvec.on(types),
+            Product::Matmul => tile::arithmetic(types, variant),
+        }
+    }
+
+    /// Workgroups of a product of `tokens` by the `rows` of each of `matrices` matrices.
+    pub(super) fn workgroups(
+        self,
+        tokens: usize,
+        rows: usize,
+        matrices: usize,
+        variant: Variant,
+    ) -> [u32; 3] {
+        match self {
+            Product::Matvec => workgroups(rows, variant),
+            Product::Matmul => tile::workgroups(tokens, matrices * rows, variant),
+        }
+    }
+}
+
+/// # Panics
+/// If there are more than [`MAX_TOKENS`].
+pub(super) fn assert_few(tokens: usize) {
+    assert!(tokens <= MAX_TOKENS, "a matvec of too many tokens");
 }
 
 /// Adds the entry point for `tokens`.
@@ -125,54 +101,15 @@ pub(super) fn lanes(
 }
 
 /// Workgroups of a matvec over `rows` rows.
-pub(super) fn workgroups(rows: usize, variant: Variant) -> [u32; 3] {
+fn workgroups(rows: usize, variant: Variant) -> [u32; 3] {
     let rows_per_workgroup =
         (variant.workgroup / variant.lanes_per_row * variant.rows_per_group) as usize;
     grid(rows.div_ceil(rows_per_workgroup))
 }
 
-pub(super) fn launch(args: Arguments<Cube>) -> CubeTensor {
-    let [tokens, _] = args.x.shape().dims();
-    let shape = args.weights.shape;
-    let out = output(&args.x, [tokens, shape.rows]);
-    let kernel = kernel(
-        shape,
-        tokens,
-        args.norm.eps(),
-        args.addends.store(args.finish),
-        args.variant,
-    );
-    let mut buffers = vec![&args.x, &out];
-    buffers.extend(args.weights.buffers());
-    buffers.extend(args.norm.norm());
-    buffers.extend(args.addends.buffers());
-    kernel.launch(&buffers, workgroups(shape.rows, args.variant));
-    out
-}
-
-pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
-    let arithmetic = args.variant.matvec.on(&[args.weights.shape.ty]);
-    let x = args.norm.apply(args.x, args.weights.is_panels());
-    matmul::finished(x, &args.weights, args.addends, args.finish, arithmetic)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernel::validation::assert_valid;
-    use crate::ops::test_cases::{matrices, stores};
-
-    #[test]
-    fn kernels_are_valid_wgsl() {
-        for (shape, variant) in matrices() {
-            for store in stores(shape.ty) {
-                let tokens = match store.bias == store.residual {
-                    true => 1,
-                    false => MAX_TOKENS,
-                };
-                let kernel = |norm_eps| kernel(shape, tokens, norm_eps, store, variant);
-                assert_valid([None, Some(1e-5)].map(kernel));
-            }
-        }
-    }
+/// Workgroups of a matvec over `rows` rows of an expert, for each of `count` pairs or tokens.
+pub(super) fn expert_workgroups(rows: usize, count: usize, variant: Variant) -> [u32; 3] {
+    let [x, y, _] = workgroups(rows, variant);
+    assert_eq!(y, 1, "an expert of too many rows");
+    [x, count as u32, 1]
 }

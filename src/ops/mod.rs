@@ -16,14 +16,15 @@ mod write_words;
 mod arithmetic;
 pub mod kv_memory;
 pub mod matrix;
+pub mod matvec;
 pub mod state_memory;
 pub mod step;
 pub mod store;
 mod tile;
 mod variant;
 
-// Products on the CPU device, for the ops below.
-mod cpu;
+// Products by the twins and on the CPU device, for the ops below.
+mod host_products;
 
 // One op each.
 pub mod add_given;
@@ -37,23 +38,18 @@ pub mod causal_conv;
 pub mod copy_page;
 pub mod embedding;
 pub mod embedding_or_row;
-pub mod expert_gated_matmul;
-pub mod expert_gated_matvec;
+pub mod expert_gated_product;
 pub mod expert_matmul;
 pub mod expert_matvec;
 pub mod gate_columns;
-pub mod gated_matmul;
-pub mod gated_matvec;
 pub mod gated_norm;
+pub mod gated_product;
 pub mod group_experts;
 pub mod last_row;
-pub mod layer_norm;
 pub mod linear_recurrence;
-pub mod matmul;
-pub mod matvec;
 pub mod norm;
+pub mod product;
 pub mod reshape;
-pub mod rms_norm;
 pub mod rope_kv;
 pub mod route_experts;
 pub mod rows;
@@ -61,7 +57,6 @@ pub mod sample;
 pub mod score;
 pub mod sigmoid_gate;
 pub mod sum_experts;
-pub mod whole_attention;
 pub mod word_rows;
 
 #[cfg(test)]

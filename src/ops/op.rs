@@ -1,11 +1,15 @@
-//! The parts of every op: its declaration, optional inputs and output tensors.
+//! The parts of every op: its declaration, optional inputs, output tensors, and the names of burn that an op's file uses.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{Backend, Dispatch, ExtensionType, tensor::FloatTensor},
-    tensor::{DType, Shape, Tensor, TensorData},
+use burn::tensor::{DType, Shape, TensorData};
+pub(super) use burn::{
+    backend::{
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
+        flex::FlexTensor,
+        tensor::{FloatTensor, IntTensor},
+    },
+    tensor::{Int, Tensor},
 };
-use burn_wgpu::CubeTensor;
+pub(super) use burn_wgpu::CubeTensor;
 
 use crate::kernel::allocate;
 
@@ -107,4 +111,9 @@ pub(super) fn twin_output(values: Vec<f32>, shape: impl Into<Shape>) -> FlexTens
 /// A u32 output tensor of a CPU twin.
 pub(super) fn twin_output_words(words: Vec<u32>, shape: impl Into<Shape>) -> FlexTensor {
     FlexTensor::from_data(TensorData::new(words, shape.into()))
+}
+
+/// Adds element by element: the twin of an addend.
+pub(super) fn add(out: &mut [f32], addend: &[f32]) {
+    out.iter_mut().zip(addend).for_each(|(o, a)| *o += a);
 }

@@ -1,13 +1,6 @@
 //! Another shape for the elements of a matrix. No element moves.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::FloatTensor},
-    tensor::Tensor,
-};
-use burn_wgpu::CubeTensor;
-
-use super::op::op;
+use super::op::*;
 
 /// The arguments of the op.
 #[derive(ExtensionType)]

@@ -5,21 +5,13 @@
 //! Positions rotate by integers. Frequencies are 2^-32 turns per position in a u32, whose product with the position
 //! drops whole turns by overflow. A product of floats would be off by 0.001 radians at 32,768 tokens.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::{Device, Int, Tensor},
-};
-use burn_wgpu::CubeTensor;
+use burn::tensor::Device;
 pub use inpage_cpu::lanes::rope::RopeShape;
 
 use super::{
     kv_memory::{KvFormat, KvMemory},
-    op::{op, output, twin_output},
-    rms_norm::InputNorm,
+    norm::InputNorm,
+    op::*,
     step::{self, Step},
     variant::Variant,
 };
@@ -84,19 +76,31 @@ pub(super) struct UnrotatedHeads<B: Backend> {
     pub(super) turns: IntTensor<B>,
 }
 
-impl UnrotatedHeads<Dispatch> {
+impl Arguments<Dispatch> {
+    /// Takes the memory out of `kv`. The op returns it.
     pub(super) fn new(
         qkv: [Tensor<2>; 3],
         norm: Option<(Tensor<1>, f32)>,
         turns: Tensor<1, Int>,
+        kv: &mut KvMemory,
+        step: &Step,
+        shape: RopeShape,
+        variant: Variant,
     ) -> Self {
         let [q, k, v] = qkv.map(Tensor::into_dispatch);
         Self {
-            q,
-            k,
-            v,
-            norm: norm.into(),
-            turns: turns.into_dispatch(),
+            heads: UnrotatedHeads {
+                q,
+                k,
+                v,
+                norm: norm.into(),
+                turns: turns.into_dispatch(),
+            },
+            kv: kv.take().into_dispatch(),
+            step: step.words().into_dispatch(),
+            shape,
+            format: kv.format(),
+            variant,
         }
     }
 }
@@ -124,15 +128,8 @@ pub fn rope_kv(
     shape: RopeShape,
     variant: Variant,
 ) -> Tensor<2> {
-    let format = kv.format();
-    let (q, memory) = Dispatch::rope_kv(Arguments {
-        heads: UnrotatedHeads::new(qkv, norm, turns),
-        kv: kv.take().into_dispatch(),
-        step: step.words().into_dispatch(),
-        shape,
-        format,
-        variant,
-    });
+    let arguments = Arguments::new(qkv, norm, turns, kv, step, shape, variant);
+    let (q, memory) = Dispatch::rope_kv(arguments);
     kv.put(Tensor::from_dispatch(memory));
     Tensor::from_dispatch(q)
 }
@@ -188,7 +185,7 @@ pub(super) fn rotation(kernel: Kernel, shape: RopeShape, norm_eps: Option<f32>) 
     })
 }
 
-pub(super) fn launch(args: Arguments<Cube>) -> (CubeTensor, CubeTensor) {
+fn launch(args: Arguments<Cube>) -> (CubeTensor, CubeTensor) {
     let [tokens, _] = args.heads.q.shape().dims();
     let out = output(&args.heads.q, [tokens, args.shape.q_dim()]);
     let stores = match args.shape.only_queries {

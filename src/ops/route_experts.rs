@@ -2,17 +2,7 @@
 //! <https://arxiv.org/abs/1701.06538>) and their shares. A token and one of its experts are a pair, with the
 //! number `token * used + slot`.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::{Int, Tensor},
-};
-use burn_wgpu::CubeTensor;
-
-use super::op::{Maybe, op, output, output_words, twin_output, twin_output_words};
+use super::op::*;
 use crate::kernel::{Kernel, wgsl};
 
 /// The arguments of the op.

@@ -1,13 +1,6 @@
 //! Consecutive rows of a tensor. On the GPU this is a view of the same memory, without a dispatch.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::FloatTensor},
-    tensor::Tensor,
-};
-use burn_wgpu::CubeTensor;
-
-use super::op::{op, twin_output};
+use super::op::*;
 
 /// The arguments of the op.
 #[derive(ExtensionType)]

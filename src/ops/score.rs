@@ -4,17 +4,7 @@
 //! Prompts are scored on the device, a few positions at a time. A number and a short list per token are read back,
 //! never a row of logits.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::{Int, Tensor},
-};
-use burn_wgpu::CubeTensor;
-
-use super::op::{op, output_words, twin_output_words};
+use super::op::*;
 use crate::kernel::{Kernel, wgsl};
 
 /// The arguments of the op.

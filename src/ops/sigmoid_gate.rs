@@ -1,14 +1,7 @@
 //! A gate: `out = x * sigmoid(gate) + residual`, where the residual is optional. The output of attention has a gate per
 //! element in some models, that of a shared expert one per token.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::FloatTensor},
-    tensor::Tensor,
-};
-use burn_wgpu::CubeTensor;
-
-use super::op::{Maybe, op, output, twin_output};
+use super::op::*;
 use crate::kernel::{Kernel, wgsl};
 
 /// The arguments of the op.

@@ -1,21 +1,7 @@
 //! The weighted sum of the outputs of each token's experts, for many tokens:
 //! `out = residual + sum(share * (products + bias))`.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::Tensor,
-};
-use burn_wgpu::CubeTensor;
-
-use super::{
-    op::{Maybe, op, output, twin_output},
-    route_experts::Routes,
-    store::Store,
-};
+use super::{op::*, route_experts::Routes, store::Store};
 use crate::kernel::{Kernel, wgsl};
 
 /// The arguments of the op.

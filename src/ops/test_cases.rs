@@ -59,7 +59,7 @@ pub(super) fn has_shared_parts(ty: TensorType) -> bool {
     !matches!(ty, F32 | F16 | BF16 | Q8_0 | Q4_0 | Q6_K)
 }
 
-/// What kernels do with products: every finish for the types whose modules stand alone, all addends
+/// The steps after products: every finish for the types whose modules stand alone, all addends
 /// for the others.
 pub(super) fn stores(ty: TensorType) -> Vec<Store> {
     let mut stores = vec![Store {

@@ -28,7 +28,7 @@ pub struct Variant {
     pub matvec: Arithmetic,
     /// Arithmetic for many tokens; F32 if kernels avoid barriers.
     pub matmul: Arithmetic,
-    /// The kernels of the CPU device run, none of a GPU. All else is without meaning then.
+    /// The kernels of the CPU device run, none of a GPU. The other fields have no effect then.
     pub cpu: bool,
 }
 

@@ -1,19 +1,8 @@
 //! Rows of floats that are the first words of a tensor. On the GPU this is a view of the same memory, without a dispatch.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::{DType, Tensor},
-};
-use burn_wgpu::CubeTensor;
+use burn::tensor::DType;
 
-use super::{
-    in_place::InPlace,
-    op::{op, twin_output},
-};
+use super::{in_place::InPlace, op::*};
 
 /// The arguments of the op.
 #[derive(ExtensionType)]

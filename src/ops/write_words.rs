@@ -1,13 +1,8 @@
 //! Upload into a part of a tensor.
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::IntTensor},
-    tensor::{Bytes, Int, Tensor},
-};
-use burn_wgpu::CubeTensor;
+use burn::tensor::Bytes;
 
-use super::op::op;
+use super::op::*;
 
 /// The arguments of the op.
 #[derive(ExtensionType)]

@@ -61,12 +61,20 @@ pub(crate) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
 /// What TypeScript knows of the options besides their types.
 #[cfg(test)]
 pub(crate) fn constants() -> Vec<crate::typescript::Constant> {
-    vec![crate::typescript::Constant::names::<
-        crate::model::LoadOptions,
-    >(
-        "The names of the options of a load.",
-        "LOAD_OPTIONS",
-        "Readonly<Record<keyof LoadOptions, true>>",
-        &[],
-    )]
+    use crate::{ops::kv_memory::KvFormat, typescript::Constant};
+
+    vec![
+        Constant::names::<crate::model::LoadOptions>(
+            "The names of the options of a load.",
+            "LOAD_OPTIONS",
+            "Readonly<Record<keyof LoadOptions, true>>",
+            &[],
+        ),
+        Constant {
+            docs: "The formats of a KV cache.",
+            name: "KV_FORMATS",
+            declared_type: "readonly KvFormat[]",
+            value: KvFormat::NAMES.to_vec().into(),
+        },
+    ]
 }

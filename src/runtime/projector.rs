@@ -60,7 +60,7 @@ impl<S: ByteSource> Projector<S> {
             kind: config.kind.to_owned(),
             layers: config.layers.layers.len(),
             file_bytes: self.0.source.size_bytes(),
-            placeholder: config.tower.texts.placeholder,
+            placeholder: config.tower.markup.placeholder,
         }
     }
 }

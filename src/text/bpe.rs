@@ -26,14 +26,14 @@ impl RankedBpe {
     /// # Errors
     /// [`Error::InvalidModelFile`] for a merge that names or forms a token that does not exist.
     pub fn new(
-        texts: &[String],
+        strings: &[String],
         spelling: TokenSpelling,
         merges: Merges,
         unknown_id: Option<u32>,
     ) -> Result<RankedBpe> {
         let mut ids = Vocab::default();
-        ids.reserve(texts.len());
-        for (id, text) in texts.iter().enumerate() {
+        ids.reserve(strings.len());
+        for (id, text) in strings.iter().enumerate() {
             // Padding tokens may repeat a text; the first id wins.
             ids.entry(text.clone()).or_insert(id as u32);
         }
@@ -49,10 +49,10 @@ impl RankedBpe {
         // Fused unknown characters would be one token across words.
         let words_stand_apart = spelling == TokenSpelling::SentencePiece
             && ids.contains_key("▁")
-            && sentencepiece::words_stand_apart(texts);
+            && sentencepiece::words_stand_apart(strings);
         let keeps_text = has_unknown || (0..=255).all(has_byte);
         // The crate joins the two tokens in a buffer as long as the longest token.
-        let longest_bytes = texts.iter().map(String::len).max().unwrap_or(0);
+        let longest_bytes = strings.iter().map(String::len).max().unwrap_or(0);
         let too_long = |pair: &&(String, String)| pair.0.len() + pair.1.len() > longest_bytes;
         if let Some((left, right)) = merges.pairs.iter().find(too_long) {
             let shown: String = left.chars().chain(right.chars()).take(80).collect();
@@ -68,7 +68,7 @@ impl RankedBpe {
             .fuse_unk(merges.fuse_unknown)
             .cache_capacity(0);
         if let Some(unknown) = unknown_id {
-            builder = builder.unk_token(texts[unknown as usize].clone());
+            builder = builder.unk_token(strings[unknown as usize].clone());
         }
         let model = builder
             .build()

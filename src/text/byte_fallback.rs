@@ -10,9 +10,9 @@ pub struct ByteFallback {
 
 impl ByteFallback {
     /// The byte tokens of a vocabulary; `None` unless it has all 256.
-    pub fn complete(texts: &[String], kinds: &[TokenKind]) -> Option<ByteFallback> {
+    pub fn complete(strings: &[String], kinds: &[TokenKind]) -> Option<ByteFallback> {
         let mut ids = Box::new([None; 256]);
-        for ((text, kind), id) in texts.iter().zip(kinds).zip(0u32..) {
+        for ((text, kind), id) in strings.iter().zip(kinds).zip(0u32..) {
             if *kind == TokenKind::Byte
                 && let Some(byte) = byte_of(text)
             {

@@ -12,8 +12,8 @@ use super::token::{Roles, TokenKind, TokenSpelling};
 
 /// Everything that a tokenizer is built from.
 pub struct Description<'f> {
-    /// The texts of the tokens by id, as the file writes them.
-    pub texts: Cow<'f, [String]>,
+    /// The strings of the tokens by id, as the file writes them.
+    pub strings: Cow<'f, [String]>,
     /// One per token.
     pub kinds: Vec<TokenKind>,
     pub spelling: TokenSpelling,
@@ -31,17 +31,17 @@ pub struct Description<'f> {
     pub chat_templates: ChatTemplates,
 }
 
-/// Which texts get a leading space. Some models were trained with a space before every word. A text
-/// is what lies between special tokens.
+/// The parts of a prompt that get a leading space. Some models were trained with a space before every word. A part
+/// is the text between special tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpacePrefix {
     /// None.
     Never,
-    /// Every text.
+    /// Every part.
     Always,
-    /// Texts that do not begin with a space.
+    /// Parts that do not begin with a space.
     UnlessSpace,
-    /// The text at the beginning of the prompt, unless it begins with a space.
+    /// The part at the beginning of the prompt, unless it begins with a space.
     FirstUnlessSpace,
 }
 
@@ -62,13 +62,13 @@ impl SpacePrefix {
     }
 }
 
-/// How a piece of text becomes tokens.
+/// The algorithm that turns a piece of text into tokens.
 pub enum Algorithm {
     /// BPE: pairs of tokens merge in this order.
     Merges(Merges),
     /// SentencePiece BPE: neighbors merge by the score of the token they form. One score per token.
     Scores(Vec<f32>),
-    /// WordPiece: words become their longest tokens. Texts that begin a word start with ▁.
+    /// WordPiece: words become their longest tokens. Strings that begin a word start with ▁.
     WordPiece {
         /// Longer words are unknown.
         max_word_chars: usize,

@@ -8,9 +8,9 @@ pub struct MiddleTokens {
     pub middle: u32,
 }
 
-/// Their texts by model family: Qwen, StarCoder, SantaCoder, DeepSeek, Code Llama (as published and as
+/// Their strings by model family: Qwen, StarCoder, SantaCoder, DeepSeek, Code Llama (as published and as
 /// converted), GLM, Falcon.
-const TEXTS: [[&str; 3]; 8] = [
+const STRINGS: [[&str; 3]; 8] = [
     ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"],
     ["<fim_prefix>", "<fim_suffix>", "<fim_middle>"],
     ["<fim-prefix>", "<fim-suffix>", "<fim-middle>"],
@@ -22,17 +22,17 @@ const TEXTS: [[&str; 3]; 8] = [
 ];
 
 impl MiddleTokens {
-    /// Finds the tokens by their texts; `None` unless all three exist.
-    pub fn by_text(texts: &[String]) -> Option<MiddleTokens> {
-        let mut found = [[None; 3]; TEXTS.len()];
-        for (text, id) in texts.iter().zip(0u32..) {
+    /// Finds the tokens by their strings; `None` unless all three exist.
+    pub fn by_text(strings: &[String]) -> Option<MiddleTokens> {
+        let mut found = [[None; 3]; STRINGS.len()];
+        for (text, id) in strings.iter().zip(0u32..) {
             // Skips the comparison for nearly all tokens. The kind does not help: converters often mark
             // these tokens as normal.
             if !text.trim_start_matches('▁').starts_with('<') {
                 continue;
             }
-            for (texts, ids) in TEXTS.iter().zip(&mut found) {
-                if let Some(index) = texts.iter().position(|known| known == text) {
+            for (strings, ids) in STRINGS.iter().zip(&mut found) {
+                if let Some(index) = strings.iter().position(|known| known == text) {
                     ids[index].get_or_insert(id);
                 }
             }

@@ -69,17 +69,17 @@ pub fn describe(metadata: &Metadata) -> Result<Description<'_>> {
     let pre = metadata
         .str("tokenizer.ggml.pre")?
         .filter(|name| !name.is_empty());
-    let texts = metadata.strings(TOKENS)?.unwrap_or_default();
-    if texts.is_empty() {
+    let strings = metadata.strings(TOKENS)?.unwrap_or_default();
+    if strings.is_empty() {
         return Err(invalid(TOKENS, "is missing or empty"));
     }
-    let kinds = kinds(metadata, texts)?;
+    let kinds = kinds(metadata, strings)?;
     let family = match model {
         "gpt2" => ranked_bpe(metadata, pre.unwrap_or("default"), &kinds)?,
         "gemma4" => ranked_bpe(metadata, "gemma4", &kinds)?,
-        "llama" => scored_bpe(metadata, texts)?,
-        "t5" => unigram(metadata, texts)?,
-        "bert" => word_piece(metadata, texts)?,
+        "llama" => scored_bpe(metadata, strings)?,
+        "t5" => unigram(metadata, strings)?,
+        "bert" => word_piece(metadata, strings)?,
         other => {
             let other: String = other.chars().take(64).collect();
             return Err(Error::UnsupportedModel(format!(
@@ -87,7 +87,7 @@ pub fn describe(metadata: &Metadata) -> Result<Description<'_>> {
             )));
         }
     };
-    let named = |key: &str, default: Option<u32>| named_id(metadata, key, default, texts.len());
+    let named = |key: &str, default: Option<u32>| named_id(metadata, key, default, strings.len());
     let turn_ends = [
         named("tokenizer.ggml.eot_token_id", None)?,
         named("tokenizer.ggml.eom_token_id", None)?,
@@ -105,13 +105,13 @@ pub fn describe(metadata: &Metadata) -> Result<Description<'_>> {
     Ok(Description {
         adds_bos: adds(metadata, BOS_KEY, &family, roles.bos_id)?,
         adds_eos: adds(metadata, EOS_KEY, &family, roles.eos_id)?,
-        special: special_tokens(metadata, texts, &kinds)?,
-        middle_tokens: match middle_tokens(metadata, texts.len())? {
+        special: special_tokens(metadata, strings, &kinds)?,
+        middle_tokens: match middle_tokens(metadata, strings.len())? {
             Some(named) => Some(named),
-            None => MiddleTokens::by_text(texts),
+            None => MiddleTokens::by_text(strings),
         },
         chat_templates: chat_templates(metadata)?,
-        texts: Cow::Borrowed(texts),
+        strings: Cow::Borrowed(strings),
         kinds,
         spelling: family.spelling,
         roles,
@@ -140,7 +140,7 @@ fn chat_templates(metadata: &Metadata) -> Result<ChatTemplates> {
     Ok(templates)
 }
 
-/// Whether prompts get the token `id`: what the file says under `key`, else the family's default. Texts of BERT always
+/// Whether prompts get the token `id`: what the file says under `key`, else the family's default. Strings of BERT always
 /// get both: files name the separator in another way than an end of text.
 fn adds(metadata: &Metadata, key: &str, family: &Family, id: Option<u32>) -> Result<bool> {
     let default = match key {
@@ -212,13 +212,13 @@ fn ranked_bpe(metadata: &Metadata, pre: &str, kinds: &[TokenKind]) -> Result<Fam
     })
 }
 
-fn scored_bpe(metadata: &Metadata, texts: &[String]) -> Result<Family> {
+fn scored_bpe(metadata: &Metadata, strings: &[String]) -> Result<Family> {
     Ok(Family {
         spelling: TokenSpelling::SentencePiece,
         normalizer: Normalizer::default(),
         splitter: Splitter::default(),
         space_prefix: space_prefix(metadata, true)?,
-        algorithm: Algorithm::Scores(scores(metadata, texts)?),
+        algorithm: Algorithm::Scores(scores(metadata, strings)?),
         adds_bos: true,
         adds_eos: false,
         bos_id: Some(1),
@@ -227,7 +227,7 @@ fn scored_bpe(metadata: &Metadata, texts: &[String]) -> Result<Family> {
     })
 }
 
-fn unigram(metadata: &Metadata, texts: &[String]) -> Result<Family> {
+fn unigram(metadata: &Metadata, strings: &[String]) -> Result<Family> {
     let mut steps = Vec::new();
     let charsmap = match metadata.get(CHARSMAP) {
         None => None,
@@ -252,7 +252,7 @@ fn unigram(metadata: &Metadata, texts: &[String]) -> Result<Family> {
         splitter: Splitter::default(),
         space_prefix: space_prefix(metadata, false)?,
         algorithm: Algorithm::Unigram {
-            scores: scores(metadata, texts)?
+            scores: scores(metadata, strings)?
                 .into_iter()
                 .map(f64::from)
                 .collect(),
@@ -267,14 +267,14 @@ fn unigram(metadata: &Metadata, texts: &[String]) -> Result<Family> {
 
 /// BERT's tokenizer. Files do not say how text is normalized; llama.cpp lowercases, strips accents and separates
 /// ideographs.
-fn word_piece(metadata: &Metadata, texts: &[String]) -> Result<Family> {
+fn word_piece(metadata: &Metadata, strings: &[String]) -> Result<Family> {
     let id = |keys: [&str; 2], default| {
-        let named = |key| named_id(metadata, key, None, texts.len());
+        let named = |key| named_id(metadata, key, None, strings.len());
         let found = match named(keys[0])? {
             None => named(keys[1])?,
             found => found,
         };
-        let exists = |id: &u32| (*id as usize) < texts.len();
+        let exists = |id: &u32| (*id as usize) < strings.len();
         Ok::<_, Error>(found.or(Some(default).filter(exists)))
     };
     let mut splitter = Splitter::default();
@@ -311,23 +311,23 @@ fn space_prefix(metadata: &Metadata, default: bool) -> Result<SpacePrefix> {
     })
 }
 
-fn scores(metadata: &Metadata, texts: &[String]) -> Result<Vec<f32>> {
+fn scores(metadata: &Metadata, strings: &[String]) -> Result<Vec<f32>> {
     let scores = metadata
         .f32s(SCORES)?
         .ok_or_else(|| invalid(SCORES, "is missing"))?;
-    same_length(SCORES, scores.len(), texts)?;
+    same_length(SCORES, scores.len(), strings)?;
     Ok(scores.to_vec())
 }
 
-fn kinds(metadata: &Metadata, texts: &[String]) -> Result<Vec<TokenKind>> {
+fn kinds(metadata: &Metadata, strings: &[String]) -> Result<Vec<TokenKind>> {
     let mut kinds = match metadata.i32s(TOKEN_TYPES)? {
-        None => vec![TokenKind::Normal; texts.len()],
+        None => vec![TokenKind::Normal; strings.len()],
         Some(types) => {
-            same_length(TOKEN_TYPES, types.len(), texts)?;
+            same_length(TOKEN_TYPES, types.len(), strings)?;
             types.iter().map(|&token_type| kind(token_type)).collect()
         }
     };
-    settle_kinds(texts, &mut kinds);
+    settle_kinds(strings, &mut kinds);
     Ok(kinds)
 }
 
@@ -343,11 +343,11 @@ fn kind(token_type: i32) -> TokenKind {
     }
 }
 
-fn same_length(key: &str, entries: usize, texts: &[String]) -> Result<()> {
-    if entries == texts.len() {
+fn same_length(key: &str, entries: usize, strings: &[String]) -> Result<()> {
+    if entries == strings.len() {
         return Ok(());
     }
-    let fault = format!("has {entries} entries for {} tokens", texts.len());
+    let fault = format!("has {entries} entries for {} tokens", strings.len());
     Err(invalid(key, &fault))
 }
 
@@ -369,7 +369,7 @@ fn named_id(
 
 fn special_tokens(
     metadata: &Metadata,
-    texts: &[String],
+    strings: &[String],
     kinds: &[TokenKind],
 ) -> Result<Vec<SpecialToken>> {
     // GGUF has no field for it; llama.cpp uses the name as well.
@@ -385,7 +385,7 @@ fn special_tokens(
         )
     };
     Ok((0u32..)
-        .zip(texts.iter().zip(kinds))
+        .zip(strings.iter().zip(kinds))
         .filter(|(_, (_, kind))| is_special(**kind))
         .map(|(id, (text, _))| SpecialToken {
             strips_following_space: is_phi3

@@ -1,4 +1,4 @@
-//! Hostile vocabularies and long texts: clear errors, no panics, no quadratic time.
+//! Hostile vocabularies and long strings: clear errors, no panics, no quadratic time.
 
 use std::time::{Duration, Instant};
 
@@ -85,9 +85,9 @@ fn merges_that_repeat_or_form_no_token_are_harmless() {
     assert_eq!(tokenizer.encode("xaé", false).unwrap(), [0]);
 }
 
-/// A quadratic algorithm takes minutes for these texts. The bound leaves room for a busy machine.
+/// A quadratic algorithm takes minutes for these strings. The bound leaves room for a busy machine.
 #[test]
-fn long_texts_without_a_break_take_linear_time() {
+fn long_strings_without_a_break_take_linear_time() {
     const BYTES: usize = 100_000;
     let mut tokenizers = Vec::new();
     for pre in [

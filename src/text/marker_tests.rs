@@ -1,4 +1,4 @@
-//! Texts of special tokens within a conversation, from the message to token ids.
+//! Strings of special tokens within a conversation, from the message to token ids.
 
 use super::{Marker, Tokenizer};
 use crate::weights::Metadata;
@@ -10,11 +10,11 @@ const ONE: u32 = 8;
 
 /// Letters, and the special tokens `<s>`, `<|e|>` and `≈`; `</think>` is a token, but not structure.
 fn tokenizer() -> Tokenizer {
-    let texts = [
+    let strings = [
         "a", "<", "s", ">", "|", "<s>", "<|e|>", "</think>", "≈", "/", "t", "h", "i", "n", "k",
         "e", "Â", "≈",
     ];
-    let kinds = texts.iter().enumerate().map(|(id, _)| match id as u32 {
+    let kinds = strings.iter().enumerate().map(|(id, _)| match id as u32 {
         BOS | END | ONE => 3,
         TAG => 4,
         _ => 1,
@@ -22,7 +22,7 @@ fn tokenizer() -> Tokenizer {
     let mut metadata = Metadata::new();
     metadata.insert("tokenizer.ggml.model", "gpt2");
     metadata.insert("tokenizer.ggml.pre", "qwen2");
-    metadata.insert("tokenizer.ggml.tokens", texts.map(String::from).to_vec());
+    metadata.insert("tokenizer.ggml.tokens", strings.map(String::from).to_vec());
     metadata.insert("tokenizer.ggml.token_type", kinds.collect::<Vec<i32>>());
     metadata.insert("tokenizer.ggml.merges", Vec::<String>::new());
     metadata.insert("tokenizer.ggml.bos_token_id", BOS);
@@ -45,7 +45,7 @@ fn ids(parts: &[(bool, &str)]) -> Vec<u32> {
 }
 
 #[test]
-fn texts_of_special_tokens_are_text() {
+fn strings_of_special_tokens_are_text() {
     let plain = [1, 4, 15, 4, 3];
     assert_eq!(ids(&[(false, "<s>a<|e|>")]), [BOS, 0, END]);
     assert_eq!(

@@ -7,6 +7,8 @@ mod charsmap;
 mod chat_template;
 mod description;
 mod detokenizer;
+mod encoder;
+mod encoding;
 mod fill_in_middle;
 mod from_gguf;
 mod from_hugging_face;
@@ -33,11 +35,12 @@ pub use chat_template::{
     renders_tools, write_tools,
 };
 pub use detokenizer::Detokenizer;
+pub use encoding::{Pause, Special};
 pub use from_hugging_face::HuggingFaceFiles;
 pub use placement::Place;
 pub use stop::{StopMatcher, StopOutcome};
 pub use stop_pattern::{Automaton, DEAD, StopPattern};
-pub use tokenizer::{Pause, Special, Tokenizer};
+pub use tokenizer::Tokenizer;
 pub use tokenizer_report::TokenizerReport;
 
 #[cfg(test)]

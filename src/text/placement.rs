@@ -77,7 +77,7 @@ pub fn place(
     places
 }
 
-/// How many bytes after `at` the token begins: 0, or past white space that is in no piece, or past
+/// The number of bytes after `at` at which the token begins: 0, or past white space that is in no piece, or past
 /// characters that became one unknown token.
 fn skipped_bytes(spelled: &str, at: usize, token: &[u8], after_unknown: bool) -> usize {
     const REACH_BYTES: usize = 256;
@@ -92,7 +92,7 @@ fn skipped_bytes(spelled: &str, at: usize, token: &[u8], after_unknown: bool) ->
         .unwrap_or(0)
 }
 
-/// How many bytes of `rest` the token spells; `None` if `rest` begins with something else.
+/// The number of bytes of `rest` that the token spells; `None` if `rest` begins with something else.
 /// SentencePiece reads ▁ as a space.
 fn spelled_bytes(rest: &[u8], token: &[u8]) -> Option<usize> {
     token.iter().try_fold(0, |at, &byte| {

@@ -116,8 +116,8 @@ fn a_dropped_space_shows_until_a_visible_token() {
     assert!(!Detokenizer::new(tokenizer, &[1], true).drops_space());
 }
 
-/// A vocabulary with three more control tokens with these texts, and the id of the first.
-fn with_middle_tokens(texts: [&str; 3]) -> (Rc<Tokenizer>, u32) {
+/// A vocabulary with three more control tokens with these strings, and the id of the first.
+fn with_middle_tokens(strings: [&str; 3]) -> (Rc<Tokenizer>, u32) {
     let mut metadata = sentencepiece_metadata();
     let mut tokens: Vec<String> = metadata
         .strings("tokenizer.ggml.tokens")
@@ -130,7 +130,7 @@ fn with_middle_tokens(texts: [&str; 3]) -> (Rc<Tokenizer>, u32) {
         .unwrap()
         .to_vec();
     let first = tokens.len() as u32;
-    tokens.extend(texts.map(str::to_owned));
+    tokens.extend(strings.map(str::to_owned));
     kinds.extend([CONTROL; 3]);
     metadata.insert("tokenizer.ggml.scores", vec![-1.0_f32; tokens.len()]);
     metadata.insert("tokenizer.ggml.tokens", tokens);
@@ -140,11 +140,11 @@ fn with_middle_tokens(texts: [&str; 3]) -> (Rc<Tokenizer>, u32) {
 
 #[test]
 fn fill_in_the_middle_frames_prefix_and_suffix() {
-    for texts in [
+    for strings in [
         ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"],
         ["▁<PRE>", "▁<SUF>", "▁<MID>"],
     ] {
-        let (tokenizer, first) = with_middle_tokens(texts);
+        let (tokenizer, first) = with_middle_tokens(strings);
         let a = tokenizer.encode("a", false).unwrap()[0];
         let (ids, places) = around(&tokenizer, "a").unwrap();
         assert_eq!(ids, [1, first, a, first + 1, a, first + 2]);

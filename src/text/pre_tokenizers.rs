@@ -162,7 +162,7 @@ const TABLE: &[PreTokenizer] = &[
                 r"\p{N}", r"[\p{P}!-/:-@\[-`{-~]", GPT2],
         adds_bos: true, ..PLAIN
     },
-    // Merges run over whole texts.
+    // Merges run over whole strings.
     PreTokenizer { names: &["gemma4"], adds_bos: true, is_sentencepiece: true, ..PLAIN },
     PreTokenizer { names: &["sarvam-moe"], is_sentencepiece: true, ..PLAIN },
     // Old files name none; llama.cpp uses this one for them.

@@ -18,21 +18,21 @@ pub struct SentencePieceBpe {
     /// The token of each byte that no other token covers.
     byte_ids: Vec<u32>,
     /// No token has a ▁ after another character. Then no merge crosses the start of a word, and words
-    /// can be merged one by one, which takes little memory for texts of any length.
+    /// can be merged one by one, which takes little memory for strings of any length.
     pub words_stand_apart: bool,
 }
 
 impl SentencePieceBpe {
-    /// Builds the encoder from the tokens' texts and scores, one of each per token.
+    /// Builds the encoder from the tokens' strings and scores, one of each per token.
     ///
     /// # Errors
     /// [`Error::InvalidModelFile`] if a byte has no token and there is no unknown token.
     pub fn new(
-        texts: &[String],
+        strings: &[String],
         scores: &[f32],
         unknown_id: Option<u32>,
     ) -> Result<SentencePieceBpe> {
-        let tokens = TextIndex::new(texts);
+        let tokens = TextIndex::new(strings);
         let byte_ids = (0..=255u8)
             .map(|byte| {
                 tokens
@@ -48,7 +48,7 @@ impl SentencePieceBpe {
             .collect::<Result<_>>()?;
         // Adding zero turns -0 into 0, so that they tie.
         let scores = scores.iter().map(|score| score + 0.0).collect();
-        let words_stand_apart = words_stand_apart(texts);
+        let words_stand_apart = words_stand_apart(strings);
         Ok(SentencePieceBpe {
             tokens,
             scores,
@@ -117,8 +117,8 @@ impl SentencePieceBpe {
 }
 
 /// Whether no token has a ▁ after another character.
-pub fn words_stand_apart(texts: &[String]) -> bool {
-    texts.iter().all(|text| first_word_bytes(text).is_none())
+pub fn words_stand_apart(strings: &[String]) -> bool {
+    strings.iter().all(|text| first_word_bytes(text).is_none())
 }
 
 /// Length in bytes of the first word of `text`, up to the first ▁ after another character; `None` if
@@ -222,9 +222,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn encoder(tokens: &[(&str, f32)]) -> SentencePieceBpe {
-        let texts: Vec<String> = tokens.iter().map(|token| token.0.to_owned()).collect();
+        let strings: Vec<String> = tokens.iter().map(|token| token.0.to_owned()).collect();
         let scores: Vec<f32> = tokens.iter().map(|token| token.1).collect();
-        SentencePieceBpe::new(&texts, &scores, Some(0)).unwrap()
+        SentencePieceBpe::new(&strings, &scores, Some(0)).unwrap()
     }
 
     /// The reference implementation: rescans all neighbors after every merge.

@@ -48,12 +48,12 @@ fn every_vocabulary_reproduces_its_vectors_and_decodes_to_the_text() {
             std::fs::read_to_string(path).unwrap()
         };
         let (input, output) = (read("inp"), read("out"));
-        let texts: Vec<&str> = input.split_terminator("\n__ggml_vocab_test__\n").collect();
+        let strings: Vec<&str> = input.split_terminator("\n__ggml_vocab_test__\n").collect();
         let lines: Vec<&str> = output.lines().collect();
-        assert_eq!(texts.len(), lines.len(), "{name}");
-        assert!(texts.len() > 40, "{name}");
+        assert_eq!(strings.len(), lines.len(), "{name}");
+        assert!(strings.len() > 40, "{name}");
         let tokenizer = tokenizer(&path);
-        for (text, line) in texts.iter().zip(lines) {
+        for (text, line) in strings.iter().zip(lines) {
             let expected: Vec<u32> = line
                 .split_whitespace()
                 .map(|id| id.parse().unwrap())
@@ -66,7 +66,7 @@ fn every_vocabulary_reproduces_its_vectors_and_decodes_to_the_text() {
             let sliced = pollster::block_on(sliced).unwrap();
             assert_eq!(sliced, expected, "{name}, in slices: {text:?}");
         }
-        let text = texts.join("\n").repeat(200);
+        let text = strings.join("\n").repeat(200);
         let pauses = std::cell::Cell::new(0);
         let pause: Pause = &|| {
             pauses.set(pauses.get() + 1);
@@ -89,8 +89,8 @@ fn every_token_lies_where_its_text_is() {
         let tokenizer = tokenizer(&path);
         let input = std::fs::read_to_string(format!("{}.inp", path.display())).unwrap();
         let special = "<s>a</s> <|endoftext|>b<|end|>\n c<|eot_id|> é";
-        let texts = input.split("\n__ggml_vocab_test__\n").chain([special]);
-        for text in texts {
+        let strings = input.split("\n__ggml_vocab_test__\n").chain([special]);
+        for text in strings {
             let (ids, places) = tokenizer.encode_placed(text, true).unwrap();
             let mut end = 0;
             for (id, place) in ids.iter().zip(&places).skip(tokenizer.adds_bos().into()) {
@@ -133,25 +133,25 @@ fn reference_prompts_give_the_reference_ids_and_decode_back() {
     }
 }
 
-/// A folder and a GGUF file of the same model give the same ids and texts.
+/// A folder and a GGUF file of the same model give the same ids and strings.
 #[test]
 fn a_folder_and_a_file_of_one_model_agree() {
     let Some(dir) = models_dir("a_folder_and_a_file_of_one_model_agree") else {
         return;
     };
-    let mut texts: Vec<String> = ["qwen2", "phi-3"]
+    let mut strings: Vec<String> = ["qwen2", "phi-3"]
         .iter()
         .flat_map(|name| {
             let path = dir.join(format!("vocab/ggml-vocab-{name}.gguf.inp"));
             let input = std::fs::read_to_string(path).unwrap();
-            let texts = input.split("\n__ggml_vocab_test__\n").map(str::to_owned);
-            texts.collect::<Vec<_>>()
+            let strings = input.split("\n__ggml_vocab_test__\n").map(str::to_owned);
+            strings.collect::<Vec<_>>()
         })
         .collect();
     let stories = std::fs::read_to_string(dir.join("text/tinystories_heldout_60.txt")).unwrap();
-    texts.extend(stories.split("\n\n").map(str::to_owned));
+    strings.extend(stories.split("\n\n").map(str::to_owned));
     let special = "<s>a</s> b<|im_start|>user\ne\u{301} 가각<|im_end|> \u{1100}\u{1161}<unk>";
-    texts.push(special.to_owned());
+    strings.push(special.to_owned());
     for (folder, file) in [
         ("ts4m-hf", "ts4m/ts4m-F16.gguf"),
         ("stories260K", "stories260K/stories260K-F32.gguf"),
@@ -180,7 +180,7 @@ fn a_folder_and_a_file_of_one_model_agree() {
                 "{folder} {id}"
             );
         }
-        for text in &texts {
+        for text in &strings {
             let placed = of_folder.encode_placed(text, true).unwrap();
             assert_eq!(
                 placed,
@@ -269,7 +269,7 @@ fn special_tokens_and_start_of_text_follow_each_file() {
     assert_eq!(smollm.decode(&ids, false), text);
 }
 
-/// The texts of `tiny/refs` are not available; their ids must survive decoding and encoding.
+/// The strings of `tiny/refs` are not available; their ids must survive decoding and encoding.
 #[test]
 fn reference_ids_of_every_architecture_survive_a_round_trip() {
     let Some(dir) = models_dir("reference_ids_of_every_architecture_survive_a_round_trip") else {

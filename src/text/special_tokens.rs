@@ -1,4 +1,4 @@
-//! Finds the literal texts of special tokens in a prompt.
+//! Finds the literal strings of special tokens in a prompt.
 
 /// The special tokens of a vocabulary, sorted by their text.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ pub enum Segment<'t> {
 }
 
 impl SpecialTokens {
-    /// Collects the tokens. Empty texts are left out; of equal texts the first one is kept.
+    /// Collects the tokens. Empty strings are left out; of equal strings the first one is kept.
     pub fn new(mut tokens: Vec<SpecialToken>) -> SpecialTokens {
         tokens.retain(|token| !token.text.is_empty());
         tokens.sort_by(|a, b| a.text.as_bytes().cmp(b.text.as_bytes()));
@@ -108,7 +108,7 @@ impl SpecialTokens {
             let end = at + token.text.len();
             let is_apart = !token.stands_alone
                 || !(text[..at].ends_with(is_word) || text[end..].starts_with(is_word));
-            // Longer texts have the marker within them.
+            // Longer strings have the marker within them.
             let is_marked = token.text.chars().nth(1).is_none()
                 && marker.is_some_and(|marker| text[end..].starts_with(marker));
             if !is_apart || is_marked {
@@ -156,7 +156,7 @@ impl SpecialTokens {
         self.starts[usize::from(byte)]
     }
 
-    /// The longest token text that `bytes` starts with: narrows the sorted range of texts that
+    /// The longest token text that `bytes` starts with: narrows the sorted range of strings that
     /// share the first `length` bytes, byte by byte.
     fn longest_prefix_of(&self, bytes: &[u8]) -> Option<&SpecialToken> {
         let mut candidates = &self.tokens[..];
@@ -193,9 +193,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn tokens(texts: &[&str]) -> SpecialTokens {
+    fn tokens(strings: &[&str]) -> SpecialTokens {
         SpecialTokens::new(
-            texts
+            strings
                 .iter()
                 .enumerate()
                 .map(|(id, &text)| SpecialToken {
@@ -268,23 +268,23 @@ mod tests {
     proptest! {
         #[test]
         fn equals_trying_every_token_at_every_place(
-            texts in prop::collection::vec("[ab]{1,4}", 0..6),
+            strings in prop::collection::vec("[ab]{1,4}", 0..6),
             text in "[abc]{0,24}",
         ) {
-            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            let special = tokens(&texts);
+            let strings: Vec<&str> = strings.iter().map(String::as_str).collect();
+            let special = tokens(&strings);
             let mut expected = Vec::new();
             let (mut done, mut at) = (0, 0);
             while at < text.len() {
-                let best = (0..texts.len())
-                    .filter(|&i| text[at..].starts_with(texts[i]))
-                    .max_by_key(|&i| (texts[i].len(), std::cmp::Reverse(i)));
+                let best = (0..strings.len())
+                    .filter(|&i| text[at..].starts_with(strings[i]))
+                    .max_by_key(|&i| (strings[i].len(), std::cmp::Reverse(i)));
                 if let Some(i) = best {
                     if done < at {
                         expected.push(Segment::Text(&text[done..at]));
                     }
                     expected.push(Segment::Special(i as u32));
-                    at += texts[i].len();
+                    at += strings[i].len();
                     done = at;
                 } else {
                     at += 1;

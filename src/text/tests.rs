@@ -17,11 +17,11 @@ const BYTE: i32 = 6;
 
 pub(super) fn with_tokens(model: &str, tokens: &[(String, i32)]) -> Metadata {
     let mut metadata = Metadata::new();
-    let texts: Vec<String> = tokens.iter().map(|token| token.0.clone()).collect();
+    let strings: Vec<String> = tokens.iter().map(|token| token.0.clone()).collect();
     let types: Vec<i32> = tokens.iter().map(|token| token.1).collect();
     metadata.insert("tokenizer.ggml.model", model);
-    metadata.insert("tokenizer.ggml.scores", vec![-1.0f32; texts.len()]);
-    metadata.insert("tokenizer.ggml.tokens", texts);
+    metadata.insert("tokenizer.ggml.scores", vec![-1.0f32; strings.len()]);
+    metadata.insert("tokenizer.ggml.tokens", strings);
     metadata.insert("tokenizer.ggml.token_type", types);
     metadata
 }
@@ -202,16 +202,16 @@ fn missing_and_contradictory_metadata_is_named() {
 #[test]
 fn repeated_and_empty_tokens_are_tolerated() {
     let mut metadata = byte_level_metadata();
-    let mut texts = metadata
+    let mut strings = metadata
         .strings("tokenizer.ggml.tokens")
         .unwrap()
         .unwrap()
         .to_vec();
-    texts.extend(["he", "", "<|endoftext|>"].map(str::to_owned));
-    let mut types = vec![NORMAL; texts.len()];
+    strings.extend(["he", "", "<|endoftext|>"].map(str::to_owned));
+    let mut types = vec![NORMAL; strings.len()];
     types[END as usize] = CONTROL;
-    types[texts.len() - 2] = CONTROL;
-    metadata.insert("tokenizer.ggml.tokens", texts);
+    types[strings.len() - 2] = CONTROL;
+    metadata.insert("tokenizer.ggml.tokens", strings);
     metadata.insert("tokenizer.ggml.token_type", types);
     let tokenizer = build(&metadata);
     assert_eq!(

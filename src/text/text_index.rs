@@ -1,8 +1,8 @@
-//! A compact map from the texts of tokens to their ids.
+//! A compact map from the strings of tokens to their ids.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Maps a token's text to its id with one copy of the texts and an open-addressed table. It takes a third
+/// Maps a token's text to its id with one copy of the strings and an open-addressed table. It takes a third
 /// of the memory of a map of strings, which matters in a browser.
 #[derive(Debug)]
 pub struct TextIndex {
@@ -17,15 +17,15 @@ pub struct TextIndex {
 const FREE: u32 = u32::MAX;
 
 impl TextIndex {
-    /// Indexes at most `u32::MAX` texts. Of equal texts the first one is found.
-    pub fn new(texts: &[String]) -> TextIndex {
+    /// Indexes at most `u32::MAX` strings. Of equal strings the first one is found.
+    pub fn new(strings: &[String]) -> TextIndex {
         let mut index = TextIndex {
-            bytes: Vec::with_capacity(texts.iter().map(String::len).sum()),
-            ends: Vec::with_capacity(texts.len()),
-            slots: vec![FREE; (texts.len() * 4 / 3 + 1).next_power_of_two()],
+            bytes: Vec::with_capacity(strings.iter().map(String::len).sum()),
+            ends: Vec::with_capacity(strings.len()),
+            slots: vec![FREE; (strings.len() * 4 / 3 + 1).next_power_of_two()],
             hasher: RandomState::new(),
         };
-        for (id, text) in texts.iter().enumerate() {
+        for (id, text) in strings.iter().enumerate() {
             index.bytes.extend_from_slice(text.as_bytes());
             index.ends.push(index.bytes.len());
             let slot = index.slot_of(text.as_bytes());
@@ -64,9 +64,9 @@ mod tests {
 
     #[test]
     fn finds_every_text_and_no_other() {
-        let texts: Vec<String> = (0..1000).map(|n| format!("{:x}", n * n)).collect();
-        let index = TextIndex::new(&texts);
-        for (id, text) in texts.iter().enumerate() {
+        let strings: Vec<String> = (0..1000).map(|n| format!("{:x}", n * n)).collect();
+        let index = TextIndex::new(&strings);
+        for (id, text) in strings.iter().enumerate() {
             assert_eq!(index.get(text.as_bytes()), Some(id as u32));
         }
         assert_eq!(index.get(b"zzz"), None);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_equal_texts_keeps_its_id() {
+    fn the_first_of_equal_strings_keeps_its_id() {
         let index = TextIndex::new(&["a", "", "a", ""].map(str::to_owned));
         assert_eq!(index.get(b"a"), Some(0));
         assert_eq!(index.get(b""), Some(1));

@@ -1,6 +1,6 @@
 //! The properties of a token: its kind, how its text is spelled, and its role.
 
-/// How the texts of ordinary tokens are written.
+/// The spelling of ordinary tokens in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenSpelling {
     /// GPT-2's stand-ins for bytes.

@@ -1,27 +1,18 @@
-//! Text to token ids and back, as a model file describes it (specification 4.2, 6.3, 6.5).
+//! The tokenizer of a model: built from its files, decodes ids, and tells what it knows of its tokens (specification 6.3, 6.5).
+//! `encoding` has the way from text to ids.
 
-use std::borrow::Cow;
-use std::future::{Future, ready};
-use std::pin::Pin;
-
-use futures_util::FutureExt;
-
-use super::bpe::RankedBpe;
-use super::chat_template::{ChatTemplates, Marker};
-use super::description::{Algorithm, Description, SpacePrefix};
+use super::chat_template::ChatTemplates;
+use super::description::{Description, SpacePrefix};
+use super::encoder::Encoder;
 use super::fill_in_middle::MiddleTokens;
 use super::from_gguf;
 use super::from_hugging_face::{self, HuggingFaceFiles};
-use super::normalizer::{Normalized, Normalizer, NormalizerStep};
-use super::placement::{self, Place, PlacedSegment};
-use super::sentencepiece::SentencePieceBpe;
-use super::special_tokens::{Segment, SpecialToken, SpecialTokens};
+use super::normalizer::{Normalizer, NormalizerStep};
+use super::special_tokens::{SpecialToken, SpecialTokens};
 use super::splitter::Splitter;
 use super::token::TokenSpelling;
 use super::token_decoder::TokenDecoder;
-use super::unigram::Unigram;
 use super::vocabulary::Vocabulary;
-use super::word_piece::WordPiece;
 use crate::weights::files::read_small;
 use crate::weights::{Metadata, ModelFiles};
 use crate::{Error, Result};
@@ -29,49 +20,25 @@ use crate::{Error, Result};
 /// Largest accepted file of a folder's tokenizer; the largest real ones have about 35 MB.
 const MAX_FILE_BYTES: u64 = 128 << 20;
 
-/// Bytes of a text that are tokenized at once: some milliseconds in a page.
-const SLICE_BYTES: usize = 32 << 10;
-
-/// Makes what is awaited between slices of a long text, so that other tasks can run.
-pub type Pause<'p> = &'p dyn Fn() -> Pin<Box<dyn Future<Output = ()>>>;
-
-/// How special tokens are treated when a text is encoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Special {
-    /// None are added.
-    None,
-    /// The model's start- and end-of-text tokens are added as it wants them.
-    Added,
-    /// The rules for the prompt of a chat template: [`Tokenizer::encode_rendered`].
-    Rendered(Marker),
-}
-
 /// The tokenizer of one model.
 pub struct Tokenizer {
-    vocabulary: Vocabulary,
-    special: SpecialTokens,
-    normalizer: Normalizer,
-    space_prefix: SpacePrefix,
-    splitter: Splitter,
-    spelling: TokenSpelling,
-    encoder: Encoder,
-    adds_bos: bool,
-    adds_eos: bool,
+    pub(super) vocabulary: Vocabulary,
+    pub(super) special: SpecialTokens,
+    pub(super) normalizer: Normalizer,
+    pub(super) space_prefix: SpacePrefix,
+    pub(super) splitter: Splitter,
+    pub(super) spelling: TokenSpelling,
+    pub(super) encoder: Encoder,
+    pub(super) adds_bos: bool,
+    pub(super) adds_eos: bool,
     /// Decoding from the beginning of a text drops the space that encoding added.
     drops_first_space: bool,
     /// Encoding neither drops text nor maps arbitrarily long text to one token.
     keeps_text: bool,
-    middle_tokens: Option<MiddleTokens>,
+    pub(super) middle_tokens: Option<MiddleTokens>,
     chat_templates: ChatTemplates,
     /// The special tokens that are structure, never text.
-    control: SpecialTokens,
-}
-
-enum Encoder {
-    Ranked(RankedBpe),
-    Scored(SentencePieceBpe),
-    Unigram(Unigram),
-    WordPiece(WordPiece),
+    pub(super) control: SpecialTokens,
 }
 
 impl Tokenizer {
@@ -137,39 +104,20 @@ impl Tokenizer {
 
     fn new(description: Description<'_>) -> Result<Tokenizer> {
         let Description {
-            texts,
+            strings,
             kinds,
             spelling,
             roles,
             ..
         } = description;
-        let encoder = match description.algorithm {
-            Algorithm::Merges(merges) => {
-                Encoder::Ranked(RankedBpe::new(&texts, spelling, merges, roles.unknown_id)?)
-            }
-            Algorithm::Scores(scores) => {
-                Encoder::Scored(SentencePieceBpe::new(&texts, &scores, roles.unknown_id)?)
-            }
-            Algorithm::WordPiece { max_word_chars } => {
-                Encoder::WordPiece(WordPiece::new(&texts, max_word_chars, roles.unknown_id)?)
-            }
-            Algorithm::Unigram { scores } => {
-                Encoder::Unigram(Unigram::new(&texts, &kinds, scores, roles.unknown_id)?)
-            }
-        };
-        let vocabulary = Vocabulary::new(&texts, kinds, spelling, &roles)?;
+        let algorithm = description.algorithm;
+        let encoder = Encoder::new(algorithm, &strings, &kinds, spelling, roles.unknown_id)?;
+        let vocabulary = Vocabulary::new(&strings, kinds, spelling, &roles)?;
         let is_control = |token: &&SpecialToken| vocabulary.is_special(token.id);
         let control = description.special.iter().filter(is_control).cloned();
         let control = SpecialTokens::new(control.collect());
         let special = SpecialTokens::new(description.special);
         let mut steps = description.normalizer.steps.iter();
-        let encoder_keeps_text = match &encoder {
-            Encoder::Ranked(bpe) => bpe.keeps_text,
-            Encoder::Scored(_) => true,
-            Encoder::Unigram(unigram) => unigram.keeps_text(),
-            // A long word is one unknown token.
-            Encoder::WordPiece(_) => false,
-        };
         let is_word_piece = matches!(encoder, Encoder::WordPiece(_));
         let drops_text = special.drops_text()
             || description.splitter.drops_text()
@@ -182,270 +130,15 @@ impl Tokenizer {
             space_prefix: description.space_prefix,
             splitter: description.splitter,
             spelling,
-            encoder,
             adds_bos: description.adds_bos,
             adds_eos: description.adds_eos,
             drops_first_space: spelling == TokenSpelling::SentencePiece
                 && (description.space_prefix != SpacePrefix::Never || is_word_piece),
-            keeps_text: encoder_keeps_text && !drops_text,
+            keeps_text: encoder.keeps_text() && !drops_text,
+            encoder,
             middle_tokens: description.middle_tokens,
             chat_templates: description.chat_templates,
         })
-    }
-
-    /// The ids of `text`. The literal text of a special token becomes that token. `add_special`
-    /// applies the model's rule for start- and end-of-text tokens.
-    ///
-    /// # Errors
-    /// [`Error::Internal`] if the BPE library fails.
-    pub fn encode(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
-        let special = match add_special {
-            true => Special::Added,
-            false => Special::None,
-        };
-        at_once(self.encode_segments(text, special, usize::MAX, &never_pause, |_| ()))
-    }
-
-    /// [`Self::encode`], with a pause after each slice of a long text. The ids are the same. What a tokenizer cannot
-    /// divide is one slice: a word, or the whole text if it has neither a pre-tokenizer nor words.
-    ///
-    /// # Errors
-    /// The errors of [`Self::encode`].
-    pub async fn encode_in_slices(
-        &self,
-        text: &str,
-        special: Special,
-        pause: Pause<'_>,
-    ) -> Result<Vec<u32>> {
-        self.encode_slices_of(SLICE_BYTES, text, special, pause)
-            .await
-    }
-
-    pub(super) async fn encode_slices_of(
-        &self,
-        slice_bytes: usize,
-        text: &str,
-        special: Special,
-        pause: Pause<'_>,
-    ) -> Result<Vec<u32>> {
-        self.encode_segments(text, special, slice_bytes, pause, |_| ())
-            .await
-    }
-
-    /// [`Self::encode`], and where each token lies in `text`. Tokens that are not from the text have
-    /// no width.
-    ///
-    /// # Errors
-    /// The errors of [`Self::encode`].
-    pub fn encode_placed(&self, text: &str, add_special: bool) -> Result<(Vec<u32>, Vec<Place>)> {
-        let special = match add_special {
-            true => Special::Added,
-            false => Special::None,
-        };
-        at_once(self.encode_placed_in_slices(text, special, &never_pause))
-    }
-
-    /// [`Self::encode_placed`], as [`Self::encode_in_slices`].
-    ///
-    /// # Errors
-    /// The errors of [`Self::encode`].
-    pub async fn encode_placed_in_slices(
-        &self,
-        text: &str,
-        special: Special,
-        pause: Pause<'_>,
-    ) -> Result<(Vec<u32>, Vec<Place>)> {
-        let mut segments = Vec::new();
-        let keep = |segment| segments.push(segment);
-        let ids = self
-            .encode_segments(text, special, SLICE_BYTES, pause, keep)
-            .await?;
-        let places = placement::place(&self.vocabulary, text, &ids, &segments);
-        Ok((ids, places))
-    }
-
-    /// The ids of a prompt that a chat template rendered. Special tokens whose texts are marked are text. The
-    /// start-of-text token is added if the model wants one and the template did not write it; a prompt never ends
-    /// with the end-of-text token.
-    ///
-    /// # Errors
-    /// The errors of [`Self::encode`].
-    pub fn encode_rendered(&self, text: &str, marker: Marker) -> Result<Vec<u32>> {
-        let special = Special::Rendered(marker);
-        at_once(self.encode_segments(text, special, usize::MAX, &never_pause, |_| ()))
-    }
-
-    /// `text` with a marker in every text of a control token, so that [`Self::encode_rendered`] reads it as text;
-    /// `None` if there is none. At the end, the beginning of such a text counts too, because the template may put
-    /// another text after it. `is_exempt` names tokens that are left as they are.
-    pub fn mark(
-        &self,
-        text: &str,
-        marker: Marker,
-        is_exempt: impl Fn(&str) -> bool,
-    ) -> Option<String> {
-        let bytes = text.as_bytes();
-        let mut marked = None::<String>;
-        let mut done = 0;
-        for (at, character) in text.char_indices() {
-            if !self.control.starts_with(bytes[at]) {
-                continue;
-            }
-            let is_whole = self
-                .control
-                .text_at(&bytes[at..])
-                .is_some_and(|found| !is_exempt(found));
-            if is_whole || self.control.may_begin_with(&bytes[at..]) {
-                let end = at + character.len_utf8();
-                let marked = marked.get_or_insert_default();
-                marked.push_str(&text[done..end]);
-                marked.push(marker.char());
-                done = end;
-            }
-        }
-        marked.map(|marked| marked + &text[done..])
-    }
-
-    /// Encodes and calls `visit` with each segment of the text.
-    async fn encode_segments<'t>(
-        &self,
-        text: &'t str,
-        special: Special,
-        slice_bytes: usize,
-        pause: Pause<'_>,
-        mut visit: impl FnMut(PlacedSegment<'t>),
-    ) -> Result<Vec<u32>> {
-        let marker = match special {
-            Special::Rendered(marker) => Some(marker),
-            Special::None | Special::Added => None,
-        };
-        let mut ids = Vec::new();
-        let bos = self.bos_id().filter(|id| match special {
-            Special::None => false,
-            Special::Added => self.adds_bos,
-            Special::Rendered(_) => {
-                self.adds_bos && !text.as_bytes().starts_with(self.token_bytes(*id))
-            }
-        });
-        ids.extend(bos);
-        let mut segments = Vec::new();
-        self.special
-            .split_marked(text, marker.map(Marker::char), |start_byte, segment| {
-                segments.push((start_byte, segment));
-                Ok::<(), Error>(())
-            })?;
-        // Bytes since the last pause.
-        let mut done_bytes = 0;
-        for (start_byte, segment) in segments {
-            let first = ids.len();
-            let mut drops_space = false;
-            let normalized = match segment {
-                Segment::Special(id) => {
-                    ids.push(id);
-                    Normalized::default()
-                }
-                Segment::Text(text) => {
-                    let normalized = match marker {
-                        Some(marker) if text.contains(marker.char()) => {
-                            let text = marker.remove(text);
-                            self.normalizer.normalize(&text).into_owned()
-                        }
-                        _ => self.normalizer.normalize(text),
-                    };
-                    let text = &normalized.text;
-                    drops_space = self.space_prefix.applies(self.spelling, start_byte, text);
-                    let spelled = match drops_space {
-                        true => Cow::Owned(format!(" {text}")),
-                        false => Cow::Borrowed(&**text),
-                    };
-                    let mut rest = &*spelled;
-                    while !rest.is_empty() {
-                        if done_bytes >= slice_bytes {
-                            pause().await;
-                            done_bytes = 0;
-                        }
-                        let end = self.encode_slice(rest, slice_bytes, &mut ids)?;
-                        done_bytes += end;
-                        rest = &rest[end..];
-                    }
-                    normalized
-                }
-            };
-            visit(PlacedSegment {
-                tokens: first..ids.len(),
-                start_byte,
-                normalized,
-                drops_space,
-            });
-        }
-        ids.extend(
-            self.vocabulary
-                .eos_id
-                .filter(|_| special == Special::Added && self.adds_eos),
-        );
-        Ok(ids)
-    }
-
-    /// Appends the ids of a slice that `text` begins with, and returns its bytes. A slice ends where the text after it
-    /// has the same ids alone, from `least_bytes` on.
-    fn encode_slice(&self, text: &str, least_bytes: usize, ids: &mut Vec<u32>) -> Result<usize> {
-        let words_stand_apart = match &self.encoder {
-            Encoder::Ranked(bpe) => bpe.words_stand_apart,
-            Encoder::Scored(bpe) => bpe.words_stand_apart,
-            Encoder::Unigram(_) | Encoder::WordPiece(_) => false,
-        };
-        let text = match self.splitter.is_empty() && words_stand_apart {
-            true => &text[..next_word(text, least_bytes)],
-            false => text,
-        };
-        self.splitter.split_first(text, least_bytes, &mut |piece| {
-            match &self.encoder {
-                Encoder::Ranked(bpe) => bpe.encode(piece, ids)?,
-                Encoder::Scored(bpe) => bpe.encode(piece, ids),
-                Encoder::Unigram(unigram) => unigram.encode(piece, ids),
-                Encoder::WordPiece(words) => words.encode(piece, ids),
-            }
-            Ok(())
-        })
-    }
-
-    /// The fill-in-the-middle prompt for the text between `prefix` and `suffix`, and where its tokens
-    /// lie in `prefix`; tokens after the prefix lie at its end without width. `None` if the model has
-    /// no fill-in-the-middle tokens.
-    ///
-    /// # Errors
-    /// The errors of [`Self::encode`].
-    pub async fn encode_around(
-        &self,
-        prefix: &str,
-        suffix: &str,
-        pause: Pause<'_>,
-    ) -> Result<Option<(Vec<u32>, Vec<Place>)>> {
-        let Some(MiddleTokens {
-            prefix: prefix_id,
-            suffix: suffix_id,
-            middle: middle_id,
-        }) = self.middle_tokens
-        else {
-            return Ok(None);
-        };
-        let bos_id = self.bos_id().filter(|_| self.adds_bos);
-        let mut ids: Vec<u32> = bos_id.into_iter().chain([prefix_id]).collect();
-        let mut places = vec![Place::default(); ids.len()];
-        let (prefix_ids, prefix_places) = self
-            .encode_placed_in_slices(prefix, Special::None, pause)
-            .await?;
-        ids.extend(prefix_ids);
-        places.extend(prefix_places);
-        ids.push(suffix_id);
-        ids.extend(self.encode_in_slices(suffix, Special::None, pause).await?);
-        ids.push(middle_id);
-        let end = Place {
-            start: prefix.chars().count(),
-            drops_space: false,
-        };
-        places.resize(ids.len(), end);
-        Ok(Some((ids, places)))
     }
 
     /// The text of `ids`, which begin a text; an unfinished character is one U+FFFD.
@@ -570,28 +263,6 @@ impl Tokenizer {
     pub fn chat_templates(&self) -> &ChatTemplates {
         &self.chat_templates
     }
-}
-
-/// The first place from `least_bytes` on where a space follows another character; else the end of `text`.
-fn next_word(text: &str, least_bytes: usize) -> usize {
-    let is_space = |byte: u8| byte == b' ';
-    let bytes = text.as_bytes();
-    let mut places = least_bytes.max(3)..bytes.len();
-    // A ▁ in the text is a space, too.
-    let is_place = |at: &usize| {
-        is_space(bytes[*at]) && !is_space(bytes[at - 1]) && !bytes[..*at].ends_with("▁".as_bytes())
-    };
-    places.find(is_place).unwrap_or(bytes.len())
-}
-
-fn never_pause() -> Pin<Box<dyn Future<Output = ()>>> {
-    Box::pin(ready(()))
-}
-
-/// The result of work that never waits.
-fn at_once<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    let waited = || Error::Internal("tokenization waited".into());
-    work.now_or_never().ok_or_else(waited)?
 }
 
 /// Whether `tokenizer_config.json` has a chat template.

@@ -14,7 +14,7 @@ pub struct TokenizerReport {
     /// The kind, as `tokenizer.ggml.model` names it in GGUF files: `gpt2` (BPE), `llama` (SentencePiece
     /// BPE), `t5` (SentencePiece unigram).
     pub kind: String,
-    /// How text is split before BPE: `tokenizer.ggml.pre`.
+    /// The pre-tokenizer, which splits text before BPE: `tokenizer.ggml.pre`.
     pub pre_tokenizer: Option<String>,
     /// Number of tokens.
     pub tokens: usize,
@@ -79,13 +79,15 @@ mod tests {
     fn metadata(special: &[&str]) -> Metadata {
         let letters = ["a", "b", "ab"].map(String::from);
         let special = special.iter().map(|text| (*text).to_owned());
-        let texts: Vec<String> = letters.into_iter().chain(special).collect();
-        let kinds = texts.iter().map(|text| if text.len() > 2 { 3 } else { 1 });
+        let strings: Vec<String> = letters.into_iter().chain(special).collect();
+        let kinds = strings
+            .iter()
+            .map(|text| if text.len() > 2 { 3 } else { 1 });
         let kinds: Vec<i32> = kinds.collect();
         let mut metadata = Metadata::new();
         metadata.insert("tokenizer.ggml.model", "gpt2");
         metadata.insert("tokenizer.ggml.pre", "qwen2");
-        metadata.insert("tokenizer.ggml.tokens", texts);
+        metadata.insert("tokenizer.ggml.tokens", strings);
         metadata.insert("tokenizer.ggml.token_type", kinds);
         metadata.insert("tokenizer.ggml.merges", vec!["a b".to_owned()]);
         metadata

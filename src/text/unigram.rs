@@ -8,7 +8,7 @@ use crate::{Error, Result};
 /// A unigram encoder.
 #[derive(Debug)]
 pub struct Unigram {
-    /// The texts of the tokens that text can become, sorted by their bytes and concatenated; the `i`th
+    /// The strings of the tokens that text can become, sorted by their bytes and concatenated; the `i`th
     /// is `ends[i - 1]..ends[i]`.
     bytes: Vec<u8>,
     ends: Vec<u32>,
@@ -21,42 +21,42 @@ pub struct Unigram {
     byte_fallback: Option<ByteFallback>,
 }
 
-/// How far the score of a character without a token lies below that of the worst token (`kUnkPenalty`
+/// The distance by which the score of a character without a token lies below that of the worst token (`kUnkPenalty`
 /// of google/sentencepiece `src/unigram_model.cc`).
 const UNKNOWN_PENALTY: f64 = 10.0;
 
 impl Unigram {
-    /// Builds the encoder from the tokens' texts, kinds and scores, one of each per token. If there
+    /// Builds the encoder from the tokens' strings, kinds and scores, one of each per token. If there
     /// are byte tokens for all bytes, text without a token becomes them.
     ///
     /// # Errors
     /// [`Error::InvalidModelFile`] if there is no unknown token.
     pub fn new(
-        texts: &[String],
+        strings: &[String],
         kinds: &[TokenKind],
         scores: Vec<f64>,
         unknown_id: Option<u32>,
     ) -> Result<Unigram> {
         let unknown_id = unknown_id
             .ok_or_else(|| Error::InvalidModelFile("there is no unknown token".to_owned()))?;
-        let mut ids: Vec<u32> = (0..texts.len() as u32)
+        let mut ids: Vec<u32> = (0..strings.len() as u32)
             .filter(|&id| {
                 matches!(
                     kinds[id as usize],
                     TokenKind::Normal | TokenKind::UserDefined
-                ) && !texts[id as usize].is_empty()
+                ) && !strings[id as usize].is_empty()
             })
             .collect();
         ids.sort_by(|&a, &b| {
-            texts[a as usize]
+            strings[a as usize]
                 .as_bytes()
-                .cmp(texts[b as usize].as_bytes())
+                .cmp(strings[b as usize].as_bytes())
         });
-        // The first of equal texts keeps its id: the order is stable.
-        ids.dedup_by(|later, first| texts[*later as usize] == texts[*first as usize]);
+        // The first of equal strings keeps its id: the order is stable.
+        ids.dedup_by(|later, first| strings[*later as usize] == strings[*first as usize]);
         let mut bytes = Vec::new();
         let ends = ids.iter().map(|&id| {
-            bytes.extend_from_slice(texts[id as usize].as_bytes());
+            bytes.extend_from_slice(strings[id as usize].as_bytes());
             bytes.len() as u32
         });
         let ends = ends.collect();
@@ -71,7 +71,7 @@ impl Unigram {
             ids,
             unknown_id,
             unknown_score: if lowest.is_finite() { lowest } else { 0.0 } - UNKNOWN_PENALTY,
-            byte_fallback: ByteFallback::complete(texts, kinds),
+            byte_fallback: ByteFallback::complete(strings, kinds),
             scores,
         })
     }
@@ -133,7 +133,7 @@ impl Unigram {
     }
 
     /// Calls `visit` with the length and the id of every token that `bytes` begins with, shortest
-    /// first. It narrows the sorted range of texts that share the first bytes.
+    /// first. It narrows the sorted range of strings that share the first bytes.
     fn prefixes(&self, bytes: &[u8], mut visit: impl FnMut(usize, u32)) {
         let mut candidates = 0..self.ids.len();
         for (length, &byte) in bytes.iter().enumerate() {
@@ -181,11 +181,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn encoder(tokens: &[(&str, f32)]) -> Unigram {
-        let texts: Vec<String> = tokens.iter().map(|token| token.0.to_owned()).collect();
-        let mut kinds = vec![TokenKind::Normal; texts.len()];
+        let strings: Vec<String> = tokens.iter().map(|token| token.0.to_owned()).collect();
+        let mut kinds = vec![TokenKind::Normal; strings.len()];
         kinds[0] = TokenKind::Unknown;
         let scores = tokens.iter().map(|token| f64::from(token.1)).collect();
-        Unigram::new(&texts, &kinds, scores, Some(0)).unwrap()
+        Unigram::new(&strings, &kinds, scores, Some(0)).unwrap()
     }
 
     fn encode(encoder: &Unigram, text: &str) -> Vec<u32> {
@@ -212,19 +212,19 @@ mod tests {
 
     #[test]
     fn unknown_characters_become_bytes_if_all_bytes_are_there() {
-        let mut texts = vec!["<unk>".to_owned(), "a".to_owned()];
+        let mut strings = vec!["<unk>".to_owned(), "a".to_owned()];
         let mut kinds = vec![TokenKind::Unknown, TokenKind::Normal];
         for byte in 0..=255u8 {
-            texts.push(format!("<0x{byte:02X}>"));
+            strings.push(format!("<0x{byte:02X}>"));
             kinds.push(TokenKind::Byte);
         }
-        let scores = vec![-1.0; texts.len()];
-        let whole = Unigram::new(&texts, &kinds, scores.clone(), Some(0)).unwrap();
+        let scores = vec![-1.0; strings.len()];
+        let whole = Unigram::new(&strings, &kinds, scores.clone(), Some(0)).unwrap();
         assert_eq!(encode(&whole, "aé"), [1, 2 + 0xC3, 2 + 0xA9]);
         kinds[2 + 0xC3] = TokenKind::Unused;
-        let holed = Unigram::new(&texts, &kinds, scores.clone(), Some(0)).unwrap();
+        let holed = Unigram::new(&strings, &kinds, scores.clone(), Some(0)).unwrap();
         assert_eq!(encode(&holed, "aé"), [1, 0]);
-        assert!(Unigram::new(&texts, &kinds, scores, None).is_err());
+        assert!(Unigram::new(&strings, &kinds, scores, None).is_err());
     }
 
     /// Every segmentation of `text`: its score, and its ids with unknown ones fused.

@@ -20,9 +20,9 @@ pub struct Vocabulary {
     pub end_ids: Vec<u32>,
 }
 
-/// Texts that mean the end of a turn or a text in every vocabulary that has them as a token. Files
+/// Strings that mean the end of a turn or a text in every vocabulary that has them as a token. Files
 /// often name only one of several, or the wrong one. Source: `special_eog_ids` of llama.cpp.
-const END_TEXTS: &[&str] = &[
+const END_STRINGS: &[&str] = &[
     "<|eot_id|>",
     "<|im_end|>",
     "<|end|>",
@@ -60,27 +60,27 @@ const END_TEXTS: &[&str] = &[
 ];
 
 impl Vocabulary {
-    /// The tokens with these texts and kinds (one per text), after [`settle_kinds`].
+    /// The tokens with these strings and kinds (one per text), after [`settle_kinds`].
     ///
     /// # Errors
     /// [`Error::InvalidModelFile`] if there is no token, or a byte token does not spell a byte.
     pub fn new(
-        texts: &[String],
+        strings: &[String],
         kinds: Vec<TokenKind>,
         spelling: TokenSpelling,
         roles: &Roles,
     ) -> Result<Vocabulary> {
-        if texts.is_empty() || u32::try_from(texts.len()).is_err() {
-            let count = texts.len();
+        if strings.is_empty() || u32::try_from(strings.len()).is_err() {
+            let count = strings.len();
             return Err(Error::InvalidModelFile(format!("{count} tokens")));
         }
-        let total_bytes: usize = texts.iter().map(String::len).sum();
+        let total_bytes: usize = strings.iter().map(String::len).sum();
         let mut bytes = Vec::with_capacity(total_bytes);
-        let mut ends = Vec::with_capacity(texts.len());
-        for (text, &kind) in texts.iter().zip(&kinds) {
+        let mut ends = Vec::with_capacity(strings.len());
+        for (text, &kind) in strings.iter().zip(&kinds) {
             push_bytes(text, kind, spelling, &mut bytes)?;
             let end = u32::try_from(bytes.len()).map_err(|_| {
-                Error::InvalidModelFile("the tokens' texts exceed 4 GiB".to_owned())
+                Error::InvalidModelFile("the tokens' strings exceed 4 GiB".to_owned())
             })?;
             ends.push(end);
         }
@@ -92,7 +92,7 @@ impl Vocabulary {
             ends,
             bos_id: roles.bos_id,
             eos_id: roles.eos_id,
-            end_ids: end_ids(texts, named_ends),
+            end_ids: end_ids(strings, named_ends),
         })
     }
 
@@ -130,8 +130,8 @@ impl Vocabulary {
 
 /// Makes the tokens that end a text control tokens. Some converters mark them as normal or
 /// user-defined; they would then appear in the output.
-pub fn settle_kinds(texts: &[String], kinds: &mut [TokenKind]) {
-    for (text, kind) in texts.iter().zip(kinds) {
+pub fn settle_kinds(strings: &[String], kinds: &mut [TokenKind]) {
+    for (text, kind) in strings.iter().zip(kinds) {
         if end_text_index(text).is_some() {
             *kind = TokenKind::Control;
         }
@@ -143,10 +143,10 @@ fn end_text_index(text: &str) -> Option<usize> {
     if !text.starts_with(['<', '[', '_']) {
         return None;
     }
-    END_TEXTS.iter().position(|end| *end == text)
+    END_STRINGS.iter().position(|end| *end == text)
 }
 
-fn end_ids(texts: &[String], named: impl Iterator<Item = u32>) -> Vec<u32> {
+fn end_ids(strings: &[String], named: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut ids = Vec::new();
     let mut push = |id| {
         if !ids.contains(&id) {
@@ -154,8 +154,8 @@ fn end_ids(texts: &[String], named: impl Iterator<Item = u32>) -> Vec<u32> {
         }
     };
     named.for_each(&mut push);
-    let mut by_text = [None; END_TEXTS.len()];
-    for (id, text) in texts.iter().enumerate() {
+    let mut by_text = [None; END_STRINGS.len()];
+    for (id, text) in strings.iter().enumerate() {
         if let Some(index) = end_text_index(text) {
             by_text[index].get_or_insert(id as u32);
         }
@@ -168,7 +168,7 @@ fn end_ids(texts: &[String], named: impl Iterator<Item = u32>) -> Vec<u32> {
     } else {
         None
     };
-    // Gemma 4 uses `</s>` as a tag inside texts.
+    // Gemma 4 uses `</s>` as a tag inside strings.
     let tag = id_of("<|tool_response>").and(id_of("</s>"));
     by_text
         .into_iter()

@@ -15,7 +15,7 @@ const IDEOGRAPHS: &str = r"[\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{20000}-\x{2A6DF
 /// A WordPiece encoder.
 #[derive(Debug)]
 pub struct WordPiece {
-    texts: TextIndex,
+    strings: TextIndex,
     /// Bytes of the longest token.
     longest_bytes: usize,
     max_word_chars: usize,
@@ -23,20 +23,20 @@ pub struct WordPiece {
 }
 
 impl WordPiece {
-    /// Builds the encoder from the tokens' texts: those that begin a word start with [`WORD_START`]. A word of more
+    /// Builds the encoder from the tokens' strings: those that begin a word start with [`WORD_START`]. A word of more
     /// than `max_word_chars` characters is unknown.
     ///
     /// # Errors
     /// [`Error::InvalidModelFile`] if there is no unknown token.
     pub fn new(
-        texts: &[String],
+        strings: &[String],
         max_word_chars: usize,
         unknown_id: Option<u32>,
     ) -> Result<WordPiece> {
         let missing = || Error::InvalidModelFile("there is no unknown token".to_owned());
         Ok(WordPiece {
-            texts: TextIndex::new(texts),
-            longest_bytes: texts.iter().map(String::len).max().unwrap_or(0),
+            strings: TextIndex::new(strings),
+            longest_bytes: strings.iter().map(String::len).max().unwrap_or(0),
             max_word_chars,
             unknown_id: unknown_id.ok_or_else(missing)?,
         })
@@ -59,7 +59,7 @@ impl WordPiece {
             let ends = (1..=rest.len().min(self.longest_bytes)).rev();
             let mut ends = ends.filter(|end| rest.is_char_boundary(*end));
             let found = ends.find_map(|end| {
-                let id = self.texts.get(&rest.as_bytes()[..end])?;
+                let id = self.strings.get(&rest.as_bytes()[..end])?;
                 // The sign alone is no beginning of a word.
                 (rest.len() < word.len() || end > WORD_START.len_utf8()).then_some((id, end))
             });
@@ -127,10 +127,10 @@ mod tests {
     use super::*;
 
     fn encode(word: &str) -> Vec<u32> {
-        let texts = ["[UNK]", "▁un", "aff", "able", "▁a", "ab", "▁東", "é", "▁"];
-        let texts = texts.map(str::to_owned);
+        let strings = ["[UNK]", "▁un", "aff", "able", "▁a", "ab", "▁東", "é", "▁"];
+        let strings = strings.map(str::to_owned);
         let mut ids = vec![7];
-        let encoder = WordPiece::new(&texts, 10, Some(0)).unwrap();
+        let encoder = WordPiece::new(&strings, 10, Some(0)).unwrap();
         encoder.encode(word, &mut ids);
         assert_eq!(ids.remove(0), 7);
         ids

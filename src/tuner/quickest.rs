@@ -7,9 +7,9 @@ use crate::{
     device::{ComputeDevice, Gpu, Graph, upload, upload_words},
     ops::{
         Addends, Arithmetic, Finish, Variant,
-        matmul::matmul,
         matrix::{Layout, Matrix, MatrixShape},
-        matvec::{MAX_TOKENS, matvec},
+        matvec::MAX_TOKENS,
+        product::{matmul, matvec},
     },
     tensor_types::TensorType,
 };

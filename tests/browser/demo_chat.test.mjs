@@ -1,52 +1,29 @@
 //! The chat tab of the demo from a user's view, with a fake engine behind the package's own code and, if the wasm module is
-//! built, with the real one. INPAGE_SCREENSHOTS names a folder for screenshots.
+//! built, with the real one.
 
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { root } from "../../scripts/process.mjs";
-import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
-import { bundleFakeWorker, startHarness, wasmIsBuilt } from "./harness.mjs";
+import {
+  DEMO,
+  canSend,
+  checkLayout,
+  done,
+  faultsOf,
+  fakeDemo,
+  loadEmbedded,
+  loadUrl,
+  ready,
+  says,
+  send,
+  shot,
+  texts,
+  visitor,
+} from "./demo_page.mjs";
+import { startHarness, wasmIsBuilt } from "./harness.mjs";
 import { png } from "./image_files.mjs";
-
-const DEMO = { "/demo/": join(root, "www/demo/") };
-const SHOTS = process.env.INPAGE_SCREENSHOTS;
-
-/** Waits until the element's text matches; fails with its actual text. */
-async function says(page, selector, pattern, timeout_ms = 20_000) {
-  const end = Date.now() + timeout_ms;
-  for (;;) {
-    const text = await page.locator(selector).textContent();
-    if (pattern.test(text)) return text;
-    if (Date.now() > end)
-      assert.fail(`${selector} says "${text}", which does not match ${pattern}`);
-    await page.waitForTimeout(30);
-  }
-}
-
-async function shot(page, name) {
-  if (SHOTS === undefined) return;
-  await page.evaluate(() => scrollTo(0, 0));
-  await page.screenshot({ path: join(SHOTS, `${name}.png`) });
-  await page.screenshot({ path: join(SHOTS, `${name}-whole.png`), fullPage: true });
-}
-
-const ready = (page) => says(page, "#model-state", /^is ready$/, 120_000);
-
-const canSend = (page) =>
-  page.waitForSelector('#chat-send[aria-disabled="false"]', { timeout: 120_000 });
-
-async function send(page, text) {
-  await page.fill("#chat-text", text);
-  await page.press("#chat-text", "Enter");
-}
-
-/** The texts of the messages, as the user sees them. */
-const texts = (page) =>
-  page.$$eval("#messages .message .text", (all) => all.map((it) => it.innerText.trim()));
-
-const done = (page) => says(page, "#chat-state", /^Done/, 120_000);
 
 describe("the chat with a fake engine", () => {
   let harness;
@@ -54,32 +31,13 @@ describe("the chat with a fake engine", () => {
   let faults;
 
   before(async () => {
-    const folder = temporaryFolder("inpage-demo-chat-");
-    await bundleFakeWorker(join(folder, "worker.js"));
-    writeFileSync(join(folder, "empty.wasm"), "");
-    writeFileSync(join(folder, "tales.gguf"), Buffer.alloc(100_000, 7));
-    harness = await startHarness({
-      mounts: {
-        ...DEMO,
-        "/dist/worker.js": join(folder, "worker.js"),
-        "/dist/wasm/inpage_bg.wasm": join(folder, "empty.wasm"),
-        "/models/tales.gguf": join(folder, "tales.gguf"),
-      },
-    });
+    harness = await startHarness({ mounts: await fakeDemo() });
   });
   after(() => harness?.close());
   beforeEach(async () => {
-    const context = await harness.browser.newContext();
-    await context.addInitScript(() => {
-      localStorage.setItem("inpage-demo simple-template", "tales");
-      localStorage.setItem("inpage-demo tab", "chat");
-    });
+    const context = await visitor(harness, { "simple-template": "tales", tab: "chat" });
     page = await harness.open(context, "/demo/");
-    faults = [];
-    page.on("pageerror", (error) => faults.push(error.message));
-    page.on("console", (message) => {
-      if (/Content Security Policy/.test(message.text())) faults.push(message.text());
-    });
+    faults = faultsOf(page);
     await canSend(page);
   });
   afterEach(async () => {
@@ -352,10 +310,8 @@ describe("the chat with a fake engine", () => {
 
   test("images are picked, pasted and dropped, shown with their tokens, sent and kept", async () => {
     assert.equal(await page.isVisible("#chat-image-tools"), false);
-    await page.check('input[name="source"][value="url"]');
-    await page.fill("#model-url", `${harness.origin}/models/tales.gguf`);
-    await page.fill("#projector-url", `${harness.origin}/models/tales.gguf?projector`);
-    await page.click("#load");
+    const url = `${harness.origin}/models/tales.gguf`;
+    await loadUrl(page, url, { projector: `${url}?projector`, back: "chat" });
     await page.waitForSelector("#chat-simple:visible, #chat-image-tools:visible");
     if (await page.isVisible("#chat-simple")) await page.click("#chat-simple");
     await page.waitForSelector("#chat-image-tools:visible");
@@ -396,8 +352,10 @@ describe("the chat with a fake engine", () => {
     await page.reload();
     await canSend(page);
     await page.waitForFunction(() => document.querySelectorAll("#messages img").length === 2);
-    // The embedded model is loaded again, which takes no images.
-    assert.equal(await page.isVisible("#chat-image-tools"), false);
+    // The model is loaded again with its projector. The embedded one takes no images.
+    await page.waitForSelector("#chat-image-tools:visible");
+    await loadEmbedded(page, "chat");
+    await page.waitForSelector("#chat-image-tools", { state: "hidden" });
     await page.dispatchEvent("body", "drop", {
       dataTransfer: await page.evaluateHandle((bytes) => {
         const given = new DataTransfer();
@@ -598,7 +556,7 @@ describe("the chat with a fake engine", () => {
     assert.deepEqual(await texts(page), ["count:1", "é0"]);
   });
 
-  test("nothing overflows and every control has a name, at any width and in both color schemes", async () => {
+  test("nothing overflows every control has a name and targets are large on a phone, at any width and in both color schemes", async () => {
     const long = `say:## Rivers\n\nThe **Nile** is \`long\`:\n\n1. ${"word ".repeat(40)}\n2. ${"x".repeat(300)}\n\n| ${"column | ".repeat(12)}\n|${"---|".repeat(12)}\n| ${"cell | ".repeat(12)}\n\n\`\`\`js\nconst line = "${"y".repeat(200)}";\n\`\`\``;
     await send(page, "think:Which rivers are there?");
     await done(page);
@@ -608,26 +566,15 @@ describe("the chat with a fake engine", () => {
     await page.click("summary:has-text('System message')");
     for (const [width, colorScheme] of [
       [320, "light"],
-      [400, "dark"],
-      [400, "light"],
+      [390, "dark"],
+      [390, "light"],
       [1200, "light"],
       [1200, "dark"],
     ]) {
       await page.emulateMedia({ colorScheme });
       await page.setViewportSize({ width, height: 800 });
       await shot(page, `chat-${width}-${colorScheme}`);
-      const { wide, nameless } = await page.evaluate(() => ({
-        wide: [...document.querySelectorAll("body *")]
-          .filter((element) => !element.closest(".scroll, pre, .skip"))
-          .filter((element) => element.getBoundingClientRect().right > innerWidth + 0.5)
-          .map((element) => element.outerHTML.slice(0, 80)),
-        nameless: [...document.querySelectorAll("button, input, textarea, progress")]
-          .filter((element) => !element.labels?.length && !element.ariaLabel)
-          .filter((element) => element.textContent.trim() === "")
-          .map((element) => element.outerHTML.slice(0, 80)),
-      }));
-      assert.deepEqual(wide, [], `${width} px, ${colorScheme}`);
-      assert.deepEqual(nameless, [], `${width} px, ${colorScheme}`);
+      await checkLayout(page, `${width} px, ${colorScheme}`);
     }
   });
 });
@@ -641,14 +588,22 @@ describe("the chat without a template or a model", () => {
 
   test("tabs are chosen by keyboard, and the last one is shown at the next visit", async () => {
     const page = await harness.open(undefined, "/demo/");
-    assert.equal(await page.isVisible("#prompt"), true);
-    assert.equal(await page.isVisible("#chat-panel"), false);
-    await page.focus("#write-tab");
-    await page.keyboard.press("ArrowRight");
-    assert.equal(await page.isVisible("#prompt"), false);
-    assert.equal(await page.evaluate(() => document.activeElement.id), "chat-tab");
+    const shown = () => page.evaluate(() => document.querySelector(".panel:not([hidden])").id);
+    assert.equal(await shown(), "chat-panel");
+    await page.focus("#chat-tab");
+    for (const [key, tab] of [
+      ["ArrowRight", "write"],
+      ["End", "models"],
+      ["ArrowRight", "chat"],
+      ["ArrowLeft", "models"],
+      ["ArrowLeft", "search"],
+    ]) {
+      await page.keyboard.press(key);
+      assert.equal(await shown(), `${tab}-panel`);
+      assert.equal(await page.evaluate(() => document.activeElement.id), `${tab}-tab`);
+    }
     await page.reload();
-    assert.equal(await page.isVisible("#chat-panel"), true);
+    assert.equal(await shown(), "search-panel");
     await page.context().close();
   });
 
@@ -662,6 +617,12 @@ describe("the chat without a template or a model", () => {
     await says(page, "#chat-state", /^No model is loaded/);
     assert.equal(await page.inputValue("#chat-text"), "Hello");
     assert.deepEqual(await texts(page), []);
+    // What was said is not true any more once a model is there.
+    await context.unroute("**/models/tales.gguf");
+    await page.click("#retry-load");
+    await ready(page);
+    await page.waitForSelector("#chat-template:visible");
+    assert.equal(await page.textContent("#chat-state"), "");
     await context.close();
   });
 });

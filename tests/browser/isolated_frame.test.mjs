@@ -324,6 +324,19 @@ describe("without a frame the engine runs in a plain worker", () => {
     assert.equal(text, "é0 é1 ");
   };
 
+  test("in other browsers, which are told what gives them threads", async () => {
+    await register();
+    await page.evaluate(() => {
+      // As in Firefox and Safari.
+      Object.defineProperty(navigator, "userAgentData", { value: undefined });
+    });
+    for (const options of [{}, { isolatedFrame: {} }]) {
+      const found = await startFake(options);
+      assert.doesNotMatch(found.isolationReason, /isolatedFrame/);
+      await plainBecause(/must be cross-origin isolated itself/, found);
+    }
+  });
+
   test("where there is no service worker", async () => {
     await plainBecause(/no service worker of inpage/, await startFake());
     const registrations = await page.evaluate(

@@ -76,6 +76,7 @@ const versioned = (version) => ({
       });
       return [response.status, (await response.json()).choices?.[0].text];
     };
+    window.serveAgain = () => inpage.serveFromPage(engine, { offline: true });
     window.loaded = true;`,
   "late.js": `export const version = "${version}";`,
   "module.wasm": version,
@@ -102,6 +103,41 @@ async function visitAndKeep(context, site, options) {
   return page;
 }
 
+test("a page that was never kept says so without a server", async () => {
+  const site = await startSite(versioned("v1"));
+  const context = await browser.newContext();
+  const page = await open(context, site);
+  await page.evaluate(() => start(undefined, false));
+  await site.down();
+  const failure = await page.evaluate(async () => {
+    return serveAgain().keptOffline.then(
+      () => "kept",
+      (error) => error.name,
+    );
+  });
+  assert.notEqual(failure, "kept");
+  await context.close();
+});
+
+test("keeping a page asks once for what a script names and does not exist, and never for names of the package", async () => {
+  const files = versioned("v1");
+  files["app.js"] += '\nwindow.names = ["none.js"];';
+  const site = await startSite(files);
+  const context = await browser.newContext();
+  const page = await open(context, site);
+  const missing = [];
+  context.on("response", (response) => {
+    if (response.status() === 404) missing.push(new URL(response.url()).pathname);
+  });
+  await page.evaluate(async () => {
+    await start();
+    await serving.keptOffline;
+  });
+  assert.deepEqual(missing, ["/none.js"]);
+  await context.close();
+  await site.down();
+});
+
 test("after one visit the page, its engine and completions need no server", async () => {
   const site = await startSite(versioned("v1"));
   const context = await browser.newContext();
@@ -110,6 +146,7 @@ test("after one visit the page, its engine and completions need no server", asyn
   const page = await open(context, site);
   const answer = await page.evaluate(async () => {
     await start();
+    await serving.keptOffline;
     return [await complete("fake", "count:2"), await late()];
   });
   assert.deepEqual(answer, [

@@ -47,6 +47,18 @@ test("the request goes to the route", async () => {
   assert.deepEqual(body, { model: "m", input: "q", stream: true });
 });
 
+test("a whole response has the text of its messages, as the openai package adds it", async () => {
+  const message = (...texts) => ({
+    type: "message",
+    content: texts.map((text) => ({ type: "output_text", text })),
+  });
+  const output = [{ type: "reasoning", content: [] }, message("a", "b"), message("c")];
+  const door = async () => Response.json({ id: "r", output });
+  const responses = new Responses(new Calls(door, "/v1", undefined));
+  const whole = await responses.create({ model: "m", input: "q" });
+  assert.deepEqual(whole, { id: "r", output, output_text: "abc" });
+});
+
 for (const type of ["response.completed", "response.incomplete"]) {
   test(`${type} is the last event`, async () => {
     const all = [created, delta, { type, sequence_number: 2 }];

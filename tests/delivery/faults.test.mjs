@@ -658,6 +658,19 @@ describe("several tabs", () => {
     assert.equal(server.sentBytes, SIZE);
   });
 
+  test("a tab that is closed as soon as it has read the model leaves a model for visits offline", async () => {
+    for (const storage of ["opfs", "cache"]) {
+      browser = new MemoryBrowser(1, storage);
+      browser.install();
+      server.nextFault = () => undefined;
+      const tab = browser.openTab();
+      const onRead = (offset) => offset === SIZE && tab.kill();
+      assert.deepEqual((await browser.run(load(tab, server, { onRead }))).killed, true);
+      server.nextFault = () => ({ kind: FAULTS.refuse });
+      await assertLoads(FIRST);
+    }
+  });
+
   for (const what of ["killed", "frozen"]) {
     test(`take over from one that is ${what}`, async () => {
       server.nextFault = () => ({ kind: FAULTS.stall, at: 3 * CHUNK + 100 });

@@ -17,6 +17,11 @@ import { randomBytes } from "./random.mjs";
 
 const FILE = randomBytes(9_000_000, 1);
 
+const createHasher = () => {
+  const hash = createHash("sha256");
+  return { update: (bytes) => hash.update(bytes), finish: () => hash.digest("hex") };
+};
+
 /** All bytes of the first file. */
 async function readAll(files) {
   const source = await files.open(files.ggufName ?? "config.json");
@@ -80,10 +85,6 @@ describe("the hub", () => {
 describe("mirrors", () => {
   const other = Buffer.from(FILE);
   other[3] ^= 1;
-  const createHasher = () => {
-    const hash = createHash("sha256");
-    return { update: (bytes) => hash.update(bytes), finish: () => hash.digest("hex") };
-  };
   const sha256 = createHash("sha256").update(FILE).digest("hex");
   let wrong;
   let right;
@@ -192,11 +193,13 @@ describe("a server that answers slowly", () => {
     const half = new Promise((resolve) => {
       onHalf = resolve;
     });
-    // With an expected hash, the file is downloaded as a whole. Without a hasher, the hash is not compared.
-    const model = { url, cache: false, sha256: "0".repeat(64) };
+    // With an expected hash, the file is downloaded as a whole.
+    const sha256 = createHash("sha256").update(FILE).digest("hex");
+    const model = { url, cache: false, sha256 };
     const files = await openModel(resolveModel(model).location, {
       signal: new AbortController().signal,
       pause: downloadPause,
+      createHasher,
       onProgress(event) {
         progress.push(event);
         if (event.loadedBytes === 5_000_000) onHalf();

@@ -20,7 +20,7 @@ use inpage::engine::{
     CausalModel, Chooser, Clock, Engine, EngineHandle, EngineLimits, Input, MemoryCopy,
     ModelLimits, Permit, Row, SequenceMemory, StepOutput,
 };
-use inpage::images::{FileHeader, Filter, ImageFormat, ImageGeometry, ImageTexts};
+use inpage::images::{FileHeader, Filter, ImageFormat, ImageGeometry, ImageMarkup};
 use inpage::sample::Sampled;
 use inpage::text::Tokenizer;
 use inpage::weights::Metadata;
@@ -28,11 +28,11 @@ use inpage::{Error, Result};
 use serde_json::{Value, json};
 
 /// The text around pixels in prompts of a model that cuts images into tiles.
-pub const TILE_TEXTS: ImageTexts = ImageTexts {
+pub const TILE_MARKUP: ImageMarkup = ImageMarkup {
     before_tile: "<fake_token_around_image><row_{row}_col_{column}>",
     before_whole: "<fake_token_around_image><global-img>",
     after_whole: "<fake_token_around_image>",
-    ..ImageTexts::plain("<image>")
+    ..ImageMarkup::plain("<image>")
 };
 
 pub const MODEL_ID: &str = "org/fake-model";
@@ -513,7 +513,7 @@ impl Server {
     pub fn see(&self, rows: usize, template: &str) {
         let control = ["<image>", "<fake_token_around_image>", "<global-img>"];
         let format = ImageFormat {
-            texts: &TILE_TEXTS,
+            markup: &TILE_MARKUP,
             filter: Filter::Lanczos,
             geometry: ImageGeometry::Tiles {
                 size: 8,

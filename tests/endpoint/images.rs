@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::FutureExt;
 use image::{DynamicImage, ImageFormat as FileType};
-use inpage::images::{Filter, GridSizes, ImageFormat, ImageGeometry, ImageTexts};
+use inpage::images::{Filter, GridSizes, ImageFormat, ImageGeometry, ImageMarkup};
 use serde_json::{Value, json};
 
 use crate::fixture::*;
@@ -165,7 +165,7 @@ fn case_112_files_of_all_formats() {
 /// How three families take images, and their control tokens.
 fn families() -> [(ImageFormat, [&'static str; 3]); 3] {
     let tiles = ImageFormat {
-        texts: &TILE_TEXTS,
+        markup: &TILE_MARKUP,
         filter: Filter::Lanczos,
         geometry: ImageGeometry::Tiles {
             size: 512,
@@ -174,19 +174,19 @@ fn families() -> [(ImageFormat, [&'static str; 3]); 3] {
         },
     };
     let stretched = ImageFormat {
-        texts: const {
-            &ImageTexts {
+        markup: const {
+            &ImageMarkup {
                 row_token: "<image_soft_token>",
                 before_whole: "\n\n<start_of_image>",
                 after_whole: "<end_of_image>\n\n",
-                ..ImageTexts::plain("<start_of_image>")
+                ..ImageMarkup::plain("<start_of_image>")
             }
         },
         filter: Filter::Bilinear,
         geometry: ImageGeometry::Stretched { size: 896, rows: 1 },
     };
     let grid = ImageFormat {
-        texts: const { &ImageTexts::plain("<|image_pad|>") },
+        markup: const { &ImageMarkup::plain("<|image_pad|>") },
         filter: Filter::Bicubic,
         geometry: ImageGeometry::Grid(GridSizes {
             side: 32,

@@ -7,8 +7,7 @@ use inpage::{
     ops::{
         Activation, NormKind, Variant,
         embedding::embedding,
-        expert_gated_matmul::expert_gated_matmul,
-        expert_gated_matvec::expert_gated_matvec,
+        expert_gated_product::{expert_gated_matmul, expert_gated_matvec},
         expert_matmul::expert_matmul,
         expert_matvec::expert_matvec,
         group_experts::{NONE, TILE_PAIRS, group_experts},

@@ -210,11 +210,7 @@ pub fn matrices(
 
 /// How far results of attention may differ. Devices may round keys and values to either side.
 pub fn tolerance(format: KvFormat) -> f32 {
-    match format {
-        KvFormat::F32 => 2e-4,
-        KvFormat::F16 => 1e-3,
-        KvFormat::Q8_0 => 1e-2,
-    }
+    format.tolerance() / 5.0
 }
 
 pub fn assert_close(what: &str, gpu: &[f32], cpu: &[f32], tolerance: f32) {

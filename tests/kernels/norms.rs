@@ -3,7 +3,9 @@
 use burn::tensor::Device;
 use inpage::{
     ops::{
-        Variant, add_positions::add_positions, layer_norm::layer_norm, rms_norm::rms_norm,
+        NormKind, Variant,
+        add_positions::add_positions,
+        norm::{NormParams, Onto, norm},
         step::Step,
     },
     tensor_types::TensorType,
@@ -14,30 +16,37 @@ use crate::fixture::{Noise, assert_close, gpu, matrices, segment, tensor, values
 const SIZES: [(usize, usize); 4] = [(1, 4), (3, 172), (5, 260), (2, 2048)];
 
 #[test]
-fn rms_norm_equals_its_twin() {
+fn norms_equal_their_twins() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(2));
-    for (tokens, cols) in SIZES {
-        let (x, norm) = (noise.floats(tokens * cols), noise.floats(cols));
-        let residual = noise.floats(tokens * cols);
-        for (onto, scaled) in [(false, false), (true, false), (true, true)] {
-            let run = |device: &Device, variant| {
-                values(rms_norm(
-                    tensor(&x, [tokens, cols], device),
-                    tensor(&norm, [cols], device),
-                    1e-5,
-                    onto.then(|| tensor(&residual, [tokens, cols], device)),
-                    scaled.then(|| tensor(&[-0.7], [1], device)),
-                    variant,
-                ))
-            };
-            let twin = run(&cpu, Variant::PORTABLE);
-            assert_close(
-                "rms_norm",
-                &run(gpu.device(), Variant::PORTABLE),
-                &twin,
-                1e-5,
-            );
-            assert_close("rms_norm on the CPU", &run(&cpu, Variant::CPU), &twin, 1e-5);
+    for kind in NormKind::ALL {
+        for (tokens, cols) in SIZES {
+            let x = noise.floats(tokens * cols);
+            let [weight, bias] = [cols; 2].map(|cols| noise.floats(cols));
+            let residual = noise.floats(tokens * cols);
+            for (onto, scaled) in [(false, false), (true, false), (true, true)] {
+                if onto && !kind.adds_residual() {
+                    continue;
+                }
+                let run = |device: &Device, variant| {
+                    let params = NormParams {
+                        kind,
+                        weight: tensor(&weight, [cols], device),
+                        bias: kind.has_bias().then(|| tensor(&bias, [cols], device)),
+                        eps: 1e-5,
+                    };
+                    let onto = onto.then(|| Onto {
+                        residual: tensor(&residual, [tokens, cols], device),
+                        scale: scaled.then(|| tensor(&[-0.7], [1], device)),
+                    });
+                    let x = tensor(&x, [tokens, cols], device);
+                    values(norm(x, params, onto, variant))
+                };
+                let twin = run(&cpu, Variant::PORTABLE);
+                let on_gpu = run(gpu.device(), Variant::PORTABLE);
+                assert_close(kind.name(), &on_gpu, &twin, 1e-5);
+                let on_cpu = run(&cpu, Variant::CPU);
+                assert_close("a norm on the CPU", &on_cpu, &twin, 1e-5);
+            }
         }
     }
 }
@@ -52,13 +61,18 @@ fn layer_norm_equals_its_twin_and_the_formula() {
             .iter()
             .map(|v| v + 100.0)
             .collect();
-        let (norm, bias) = (noise.floats(cols), noise.floats(cols));
+        let (weight, bias) = (noise.floats(cols), noise.floats(cols));
         let run = |device: &Device, variant| {
-            values(layer_norm(
+            let params = NormParams {
+                kind: NormKind::Layer,
+                weight: tensor(&weight, [cols], device),
+                bias: Some(tensor(&bias, [cols], device)),
+                eps: 1e-5,
+            };
+            values(norm(
                 tensor(&x, [tokens, cols], device),
-                tensor(&norm, [cols], device),
-                tensor(&bias, [cols], device),
-                1e-5,
+                params,
+                None,
                 variant,
             ))
         };
@@ -80,7 +94,7 @@ fn layer_norm_equals_its_twin_and_the_formula() {
             let mean = row.iter().sum::<f64>() / cols as f64;
             let variance = row.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / cols as f64;
             for (i, out) in out.iter().enumerate() {
-                let wanted = (row[i] - mean) / (variance + 1e-5).sqrt() * f64::from(norm[i]);
+                let wanted = (row[i] - mean) / (variance + 1e-5).sqrt() * f64::from(weight[i]);
                 assert!((f64::from(*out - bias[i]) - wanted).abs() < 1e-3);
             }
         }

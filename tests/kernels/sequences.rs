@@ -7,7 +7,7 @@ use inpage::ops::{
     copy_page::copy_page,
     kv_memory::{KvFormat, KvMemory},
     last_row::last_row,
-    rms_norm::rms_norm,
+    norm::{NormParams, norm},
     rope_kv::{RopeShape, rope_kv, turns},
     rows::{ROW_MULTIPLE, rows},
     step::{PAGE_TOKENS, Segment, Step},
@@ -303,14 +303,14 @@ fn rows_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(13));
     for (tokens, cols, first, count) in [(8, 172, 0, 3), (64, 4, 16, 48), (48, 172, 32, 1)] {
         assert_eq!(first % ROW_MULTIPLE, 0);
-        let (x, norm) = (noise.floats(tokens * cols), vec![1.0; cols]);
+        let (x, weight) = (noise.floats(tokens * cols), vec![1.0; cols]);
         let run = |device: &Device| {
             let view = rows(tensor(&x, [tokens, cols], device), first, count);
             // The view is read back, and read by a kernel.
-            let norm = tensor(&norm, [cols], device);
+            let weight = NormParams::rms(tensor(&weight, [cols], device), 1e-5);
             (
                 values(view.clone()),
-                values(rms_norm(view, norm, 1e-5, None, None, Variant::PORTABLE)),
+                values(norm(view, weight, None, Variant::PORTABLE)),
             )
         };
         let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));

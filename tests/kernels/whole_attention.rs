@@ -5,11 +5,10 @@ use burn::tensor::Device;
 use inpage::ops::{
     Variant,
     add_row::add_row,
-    attention::AttentionShape,
+    attention::{AttentionShape, whole_attention},
     kv_memory::{KvFormat, KvMemory},
     rope_kv::{RopeShape, rope_kv, turns},
     step::{PAGE_TOKENS, Segment, Step},
-    whole_attention::whole_attention,
 };
 
 use crate::fixture::{Noise, assert_close, gpu, segment, tensor, tolerance, values};

@@ -142,7 +142,11 @@ describe("a server with a file, a key and names", () => {
         headers: { authorization: "Bearer k1" },
       });
       assert.equal(status, 404, path);
-      assert.equal(JSON.parse(text).error.code, "unknown_url", path);
+      const { code, message } = JSON.parse(text).error;
+      assert.equal(code, "unknown_url", path);
+      // No path that nobody has asked for.
+      const expected = path === "/v1/none" ? /the route \/none is/ : /no such URL: a base path/;
+      assert.match(message, expected, path);
     }
   });
 

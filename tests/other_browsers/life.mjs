@@ -154,7 +154,8 @@ export function testLife({ launch, devices }) {
       assert.deepEqual(found, {
         text: "é0 é1 ",
         isolation: "none",
-        isolationReason: "the browser does not isolate the frame",
+        isolationReason:
+          "this browser does not isolate frames: for threads the page must be cross-origin isolated itself",
         frames: 0,
       });
     } finally {

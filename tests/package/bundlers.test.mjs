@@ -1,7 +1,15 @@
 //! An app that each bundler builds with the files of docs/bundlers.md, in Chromium: the worker, the wasm modules and the model are found.
 
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { launchChromium } from "../../scripts/chromium.mjs";
@@ -17,7 +25,8 @@ const APP = {
   "package.json": '{ "private": true, "type": "module" }',
   "index.html": HTML.replace("SCRIPT", "./src/main.js"),
   "src/engine.js": `import { createEngine } from "inpage";
-export const engine = createEngine();
+import { embedded } from "inpage/embedded";
+export const engine = createEngine({ model: embedded });
 `,
   "src/main.js": `import { engine } from "./engine.js";
 async function complete() {
@@ -59,7 +68,8 @@ describe("an app built with", { skip }, () => {
     }
     unpack(archive, app);
     const esbuild = join(root, "node_modules/esbuild");
-    symlinkSync(esbuild, join(app, "node_modules/esbuild"), "junction");
+    const link = join(app, "node_modules/esbuild");
+    if (!existsSync(link)) symlinkSync(esbuild, link, "junction");
     return app;
   }
 
@@ -95,6 +105,23 @@ describe("an app built with", { skip }, () => {
       } finally {
         await server.close();
       }
+    });
+  }
+
+  for (const name of ["Vite 8", "Vite 7", "webpack", "Rspack", "Parcel"]) {
+    test(`${name} leaves the model out of an app that names another one`, async () => {
+      const app = makeApp(name);
+      const other =
+        'import { createEngine } from "inpage"; export const engine = createEngine({ model: "/x.gguf" });';
+      writeFileSync(join(app, "src/engine.js"), other);
+      rmSync(join(app, "dist"), { recursive: true, force: true });
+      await BUNDLERS[name].build(app);
+      const files = readdirSync(join(app, "dist"), { recursive: true });
+      assert.ok(files.some((file) => file.endsWith(".wasm")));
+      assert.deepEqual(
+        files.filter((file) => file.endsWith(".gguf")),
+        [],
+      );
     });
   }
 

@@ -344,7 +344,7 @@ test("wrong usage and unreadable files are distinguished from models that do not
     [[LLAMA, TALES], /one file or URL is needed/],
     [[LLAMA, "--context", "none"], /--context takes a whole number of at least 1, not none/],
     [[LLAMA, "--pool", "0"], /--pool takes a whole number/],
-    [[LLAMA, "--kv-format", "q4_0"], /--kv-format is f32, f16 or q8_0, not q4_0/],
+    [[LLAMA, "--kv-format", "q4_0"], /--kv-format is f32, f16, q8_0, not q4_0/],
     [[LLAMA, "--pool", "64", "--sequences", "2"], /exclude each other/],
     [[LLAMA, "--gpu"], /--gpu/],
     [[join(folder, "none.gguf")], /ENOENT/],

@@ -1,5 +1,5 @@
-//! The tiny models in `models` as Hugging Face folders. `NAME.folder.json` (`scripts/references/make.py`)
-//! describes the folder. Weights and references are those of the GGUF file. Tests the names, configurations,
+//! The tiny models in `models` as Hugging Face folders. The member `folder` of `NAME.json`
+//! (`scripts/references/make.py`) describes the folder. Weights and references are those of the GGUF file. Tests the names, configurations,
 //! transposed matrices, norms and rotary embeddings of every architecture.
 
 use std::{
@@ -91,7 +91,7 @@ fn array(gguf: &Gguf, source: &FileSource, name: &str, expert: Option<u64>) -> A
 fn folder(path: &Path) -> Folder {
     let source = FileSource::open(path).unwrap();
     let gguf = block_on(Gguf::read(&source)).unwrap();
-    let description = json(&path.with_extension("folder.json"));
+    let description = &json(&path.with_extension("json"))["folder"];
     let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
     for (name, place) in description["tensors"].as_object().unwrap() {
         let form = place[1].as_str().unwrap();

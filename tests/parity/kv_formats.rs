@@ -19,6 +19,12 @@ use crate::{
 
 const FILE: &str = "ts4m/ts4m-F16.gguf";
 
+/// All formats but that of exact keys and values.
+fn inexact() -> impl Iterator<Item = KvFormat> {
+    let formats = KvFormat::ALL.into_iter();
+    formats.filter(|format| *format != KvFormat::F32)
+}
+
 /// Kullback-Leibler divergence of the distribution of `logits` from that of `reference`, in nats.
 fn divergence(reference: &[f32], logits: &[f32]) -> f64 {
     let (p, q) = (log_softmax(reference), log_softmax(logits));
@@ -38,7 +44,7 @@ fn distributions_stay_near_the_reference() {
     let prompt = ids(&json(&folder.join("ts4m-hf/ref.json"))["ids"]);
     let reference = npy(&folder.join("ts4m-hf/ref_logits_f32.npy"));
     for (device, compute) in computes() {
-        for format in [KvFormat::F16, KvFormat::Q8_0] {
+        for format in inexact() {
             let mut model = model_with(&compute, &folder.join(FILE), format);
             let mut kv = sequence(&model);
             let fed = block_on(model.feed_all(&mut kv, &prompt)).unwrap();
@@ -73,11 +79,13 @@ fn perplexity_stays_near_that_of_exact_keys_and_values() {
     let path = folder.join(FILE);
     let tokens = stories(&folder, &path);
     let (_, compute) = computes().remove(1);
-    let [exact, f16, q8_0] = KvFormat::ALL.map(|format| {
+    let perplexity_of = |format| {
         let mut model = model_with(&compute, &path, format);
         perplexity(&mut model, windows(&tokens).step_by(6))
-    });
-    for (format, found) in [(KvFormat::F16, f16), (KvFormat::Q8_0, q8_0)] {
+    };
+    let exact = perplexity_of(KvFormat::F32);
+    for format in inexact() {
+        let found = perplexity_of(format);
         assert!(
             (found / exact - 1.0).abs() < 0.01,
             "{format:?}: {found}, exact {exact}"

@@ -34,6 +34,11 @@ for await (const event of engine.responses.create({ input: "x", stream: true }))
 (await engine.completions.create(cn)).choices[0]?.text.trim();
 (await engine.completions.create({ model: "default", prompt: [1, 2], some_other_field: 1 })).usage;
 engine.completions.create({ model: "default", prompt: new Uint32Array(2) });
+const texts = { model: "default", input: "x" };
+(await engine.embeddings.create(texts)).data[0]?.embedding.at(0)?.toFixed();
+const base64 = { ...texts, encoding_format: "base64" } as const;
+(await engine.embeddings.create(base64)).data[0]?.embedding.charAt(0);
+(await engine.responses.create(rn)).output_text.trim();
 
 // @ts-expect-error: a whole answer is no stream
 for await (const _ of engine.completions.create(cn)) break;

@@ -126,7 +126,7 @@ function urlOf(engine, path) {
   const url = new URL(`http://localhost${path.startsWith("/") ? path : "/"}`);
   const [base] = engine.basePaths;
   if (!isBelowBasePath(url, engine.basePaths)) {
-    url.pathname = rootRouteBelow(base, url.pathname) ?? `${base}/_/`;
+    url.pathname = rootRouteBelow(base, url.pathname) ?? `${base}/`;
   }
   return url;
 }

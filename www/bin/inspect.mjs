@@ -2,6 +2,9 @@
 
 import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
+import { KV_FORMATS } from "../dist/generated/types.js";
+import "../dist/node/index.js";
+import { isCatalogName, withFiles } from "../dist/options/catalog_name.js";
 import { resolveModel } from "../dist/options/model.js";
 import { openHeads } from "../dist/model_source/head_files.js";
 import init, { inspectModel } from "../dist/wasm/inpage.js";
@@ -9,16 +12,17 @@ import { openLocal } from "./local_files.mjs";
 import { hubOf, remoteModel } from "./model_place.mjs";
 import { reportText } from "./report_text.mjs";
 
-export const USAGE = `Usage: inpage inspect FILE_OR_URL [options]
+export const USAGE = `Usage: inpage inspect MODEL [options]
 
 Reports what a model is, how much GPU memory it needs and whether this version runs it. Reads only the headers
-of its files, also over HTTP. FILE_OR_URL is a GGUF file, any part of a split one, or a Hugging Face folder. Of a
+of its files, also over HTTP. MODEL is a name of the catalog (inpage models), or the path or URL of a GGUF file, of
+any part of a split one, or of a Hugging Face folder. Of a
 projector (mmproj) it reports what becomes of images, and which models it fits. The URL of a folder ends with a slash, or like https://huggingface.co/OWNER/NAME/resolve/main. On the hub:
 hf:OWNER/NAME/FILE.gguf or hf:OWNER/NAME, with @REVISION at the end; the environment variables HF_ENDPOINT and
 HF_TOKEN are used.
 
   --context N          longest sequence, in tokens (default: the model's own context, at most 4096)
-  --kv-format FORMAT   format of the KV cache: f32, f16 (default), q8_0
+  --kv-format FORMAT   format of the KV cache: ${KV_FORMATS.join(", ")} (default f16)
   --sequences N        KV cache for N sequences of the whole context
   --pool N             KV cache for N tokens, shared by all sequences (default 4096)
   --quantize TYPE      type that a folder's matrices are converted to: q8_0 (default), q4_0, q4_k, ..., none
@@ -84,8 +88,8 @@ function requestOf(args) {
     return Number(text);
   };
   const format = values["kv-format"];
-  if (format !== undefined && !["f32", "f16", "q8_0"].includes(format)) {
-    throw new Error(`--kv-format is f32, f16 or q8_0, not ${format}`);
+  if (format !== undefined && !KV_FORMATS.includes(format)) {
+    throw new Error(`--kv-format is ${KV_FORMATS.join(", ")}, not ${format}`);
   }
   if (values.sequences !== undefined && values.pool !== undefined) {
     throw new Error("--sequences and --pool exclude each other");
@@ -101,7 +105,7 @@ function requestOf(args) {
 }
 
 async function reportOn(place, options) {
-  const remote = remoteModel(place);
+  const remote = isCatalogName(place) ? (await withFiles(place)).model : remoteModel(place);
   const files = remote
     ? await openHeads(
         resolveModel(remote, hubOf(process.env)).location,

@@ -2,18 +2,20 @@
 
 import { once } from "node:events";
 import { parseArgs } from "node:util";
+import { KV_FORMATS } from "../dist/generated/types.js";
 import { createEngine } from "../dist/node/index.js";
 import { Access } from "./access.mjs";
 import { apiKeyOf } from "./api_key.mjs";
 import { serverOf } from "./http_door.mjs";
 import { hubOf, remoteModel } from "./model_place.mjs";
+import { progressLine } from "./progress_line.mjs";
 
 export const USAGE = `Usage: inpage serve [MODEL] [options]
        inpage serve NAME=MODEL NAME=MODEL ... [options]
 
-Answers OpenAI's POST /v1/completions over HTTP with a model on this machine's CPU. MODEL is a GGUF file (of a split
-one, any part), a Hugging Face folder, a URL of one, or a name on the hub: hf:OWNER/NAME/FILE.gguf or hf:OWNER/NAME,
-with @REVISION at the end. Without it, the small model in the package is used. The environment variables HF_ENDPOINT,
+Answers OpenAI's POST /v1/completions over HTTP with a model on this machine's CPU. MODEL is a name of the catalog
+(inpage models), a GGUF file (of a split one, any part), a Hugging Face folder, a URL of one, or a name on the hub:
+hf:OWNER/NAME/FILE.gguf or hf:OWNER/NAME, with @REVISION at the end. Without it, the small model in the package is used. The environment variables HF_ENDPOINT,
 HF_TOKEN, INPAGE_API_KEY and INPAGE_CACHE_DIR are used. Models with names are loaded when requests first ask for them.
 A path with a = in it begins with ./ or /.
 
@@ -28,7 +30,7 @@ A path with a = in it begins with ./ or /.
   --device NAME        auto (default), cpu, or webgpu where the program has it
   --threads N          most threads of the CPU (default: one for each processor, at most 8)
   --context N          longest sequence, in tokens (default: the model's own context, at most 4096)
-  --kv-format FORMAT   format of the KV cache: f32, f16 (default), q8_0
+  --kv-format FORMAT   format of the KV cache: ${KV_FORMATS.join(", ")} (default f16)
   --kv-pool N          KV cache for N tokens, shared by all sequences (default 4096)
   --quantize TYPE      type that a folder's matrices are converted to: q8_0 (default), q4_0, q4_k, ..., none
   --projector PLACE    the GGUF file (mmproj) with which the model sees images; of models with names NAME=PLACE, which
@@ -116,7 +118,7 @@ function requestOf(args) {
   const positive = (name) => wholeNumber(name, values[name], 1);
   const load = {
     contextTokens: positive("context"),
-    kvFormat: oneOf("kv-format", values["kv-format"], ["f32", "f16", "q8_0"]),
+    kvFormat: oneOf("kv-format", values["kv-format"], KV_FORMATS),
     kvPoolTokens: positive("kv-pool"),
     quantize: values.quantize,
   };
@@ -309,18 +311,4 @@ async function announce(engine, server, names) {
   process.stderr.write(
     `try it:  curl ${origin}${engine.basePaths[0]}/completions -H 'content-type: application/json' -d '${body}'\nCtrl-C stops.\n`,
   );
-}
-
-/** Shows the progress of a download on a terminal. */
-function progressLine() {
-  if (!process.stderr.isTTY) return () => {};
-  let width = 0;
-  return ({ model, phase, loadedBytes, totalBytes }) => {
-    const megabytes = (bytes) => `${(bytes / 1e6).toFixed(0)} MB`;
-    const of = totalBytes === undefined ? "" : ` of ${megabytes(totalBytes)}`;
-    const what = model === undefined ? phase : `${model}: ${phase}`;
-    const line = phase === "ready" ? "" : `${what} ${megabytes(loadedBytes)}${of}`;
-    process.stderr.write(`\r${line.padEnd(width)}${phase === "ready" ? "\r" : ""}`);
-    width = line.length;
-  };
 }

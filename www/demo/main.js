@@ -1,36 +1,64 @@
 //! The demo: an app that uses only the public API of the package. This file connects its parts.
 
+import { cache } from "../dist/index.js";
 import { Chat } from "./chat/chat.js";
 import { chooseSimpleTemplate, chosenTemplate, hasTemplate } from "./chat/template.js";
-import { codeOf } from "./code.js";
-import { CurrentModel } from "./current_model.js";
-import { byId, copyOnClick } from "./dom.js";
-import { EMBEDDED, setUpPicker } from "./model_picker.js";
-import { showModel } from "./model_view.js";
-import { setUpSampling } from "./sampling.js";
+import { EMBEDDED, forgetDeleted, recallChoice, rememberChoice } from "./models/choice.js";
+import { setUpCpuNotice, showCpuNotice } from "./models/cpu_notice.js";
+import { CurrentModel } from "./models/current_model.js";
+import { ENTRIES } from "./models/entries.js";
+import { setUpGallery } from "./models/gallery.js";
+import { setUpActions } from "./models/load_actions.js";
+import { setUpPicker } from "./models/model_picker.js";
+import { showModel } from "./models/model_view.js";
+import { measuredSpeed, noteSpeed } from "./models/speed.js";
+import { setUpStorage } from "./models/storage.js";
+import { byId } from "./page/dom.js";
+import { isImage } from "./page/images.js";
+import { setUpSample } from "./page/sample.js";
+import { setUpSampling } from "./page/sampling.js";
+import { setUpTabs } from "./page/tabs.js";
+import { Search } from "./search/search.js";
 import { serve } from "./serving.js";
-import { setUpStorage } from "./storage.js";
-import { setUpTabs } from "./tabs.js";
-import { Writer } from "./writer.js";
+import { setUpTour } from "./write/tour.js";
+import { Writer } from "./write/writer.js";
 
 /**
+ * @import { CachedFile } from "../dist/index.js"
  * @import { ChatModel } from "./chat/chat.js"
- * @import { Choice, State } from "./current_model.js"
+ * @import { Choice } from "./models/choice.js"
+ * @import { State } from "./models/current_model.js"
+ * @import { Measures } from "./page/speed_meter.js"
  */
 
 /** @type {ChatModel | undefined} */
 let chatModel;
 /** What was loaded last. */
 let choice = EMBEDDED;
+/** Whether the model of the page answers, and no other one is loaded or waits. */
+let isReady = false;
 
-setUpTabs();
+const tabs = setUpTabs((name) => {
+  sample.show(name);
+  if (name === "search") search.start();
+});
 const sampling = setUpSampling();
-const showStorage = setUpStorage();
+const showFiles = setUpStorage(deleted);
+setUpCpuNotice();
 const model = new CurrentModel((state) => {
   showModel(state);
-  if (state.kind !== "loading") void showStorage();
+  showActions(state);
+  isReady = state.kind === "ready";
+  // The model that still answers is the one that comes back.
+  if (state.kind === "failed" && model.choice) rememberChoice(model.choice);
+  if (state.kind !== "loading" || state.progress === undefined) void showStorage();
   writer.refresh();
   if (state.kind === "ready") {
+    showCpuNotice(state.info, measuredSpeed(state.info, state.name));
+    showTour(model.choice?.option === "embedded");
+    sample.setModel(model.choice ?? EMBEDDED);
+    const entry = ENTRIES.find(({ choice: { name } }) => name === state.name);
+    sampling.setDefaults(entry?.sampling);
     const say = byId("serving", HTMLElement);
     void serve(state.engine, (text) => {
       say.textContent = text;
@@ -38,15 +66,63 @@ const model = new CurrentModel((state) => {
   }
   void showChat(state);
 });
+const showActions = setUpActions({
+  pause() {
+    rememberChoice(choice, { isPaused: true });
+    model.pause();
+  },
+  cancel() {
+    rememberChoice(model.choice ?? EMBEDDED);
+    model.cancel();
+  },
+  resume: () => void load(choice),
+  discard: () => void discard(choice),
+  chooseFile: () => {
+    tabs.show("models");
+    askForFile();
+  },
+  useEmbedded: () => void load(EMBEDDED),
+});
 const writer = new Writer(
   () => model.engine,
   () => model.engineOfImages,
   sampling.fields,
-  (fields) => {
-    if (model.choice) byId("code", HTMLElement).textContent = codeOf(model.choice, fields);
-  },
+  (fields) => sample.setRequest("write", fields),
+  measured,
 );
-const chat = new Chat(() => chatModel, sampling.fields);
+const chat = new Chat(
+  () => chatModel,
+  sampling.fields,
+  (fields) => sample.setRequest("chat", fields),
+  measured,
+);
+const search = new Search(
+  (fields, used) => sample.setRequest("search", fields, used),
+  () => void showStorage(),
+);
+const gallery = setUpGallery({
+  use(chosen) {
+    tabs.show("chat");
+    void load(chosen);
+  },
+  useForSearch(chosen) {
+    tabs.show("search");
+    void search.model.load(chosen);
+  },
+  onDeleted: deleted,
+});
+const sample = setUpSample(tabs.shown);
+const showTour = setUpTour({
+  pickExample: () => writer.pickExample(),
+  generate: () => void writer.generate(),
+  showModels: () => showModels("chat"),
+});
+
+/** Shows which models are stored and in use. */
+async function showStorage() {
+  const used = [isReady ? model.choice?.name : undefined, search.model.choice?.name];
+  await Promise.all([showFiles(), gallery.refresh(used, model.info)]);
+}
 
 /** @param {State} state */
 async function showChat(state) {
@@ -63,36 +139,74 @@ async function showChat(state) {
   chat.refresh();
 }
 
+/** @param {Measures} measures of an answer */
+function measured({ decodeRate, usage }) {
+  const { name } = model.choice ?? EMBEDDED;
+  noteSpeed(model.info, name, decodeRate, usage?.completion_tokens ?? 0);
+  showCpuNotice(model.info, measuredSpeed(model.info, name));
+}
+
 /** @param {Choice} chosen */
 function load(chosen) {
   choice = chosen;
+  rememberChoice(chosen);
   writer.stop();
   chat.stop();
   return model.load({ ...chosen, chatTemplate: chosenTemplate(chosen.name) });
 }
 
-setUpPicker(
+/** What was deleted is not downloaded again at the next visit. @param {CachedFile[]} files */
+function deleted(files) {
+  forgetDeleted(files);
+  return showStorage();
+}
+
+/** Deletes what a paused load has downloaded. @param {Choice} chosen */
+async function discard({ option }) {
+  rememberChoice(model.choice ?? EMBEDDED);
+  model.reportCurrent();
+  if (!(option instanceof Blob)) await cache.delete(/** @type {string} */ (option)).catch(() => {});
+  await showStorage();
+}
+
+const askForFile = setUpPicker(
   (chosen) => void load(chosen),
   (files) => {
-    const { images } = byId("write-panel", HTMLElement).hidden ? chat : writer;
-    images.add(files);
+    const images = files.filter(isImage);
+    if (tabs.shown === "search") {
+      const others = search.takeFiles(files);
+      return others;
+    }
+    if (images.length === 0) return files;
+    const { images: tray } = tabs.shown === "write" ? writer : chat;
+    tray.add(images);
+    return [];
   },
 );
 byId("chat-simple", HTMLButtonElement).addEventListener("click", () => {
   chooseSimpleTemplate(choice.name);
   void load(choice);
 });
-byId("cancel-load", HTMLButtonElement).addEventListener("click", () => {
-  model.cancel();
-  // The button disappears. Without this, keyboard users would lose their place.
-  byId("load", HTMLButtonElement).focus();
-});
-copyOnClick(
-  byId("copy-code", HTMLButtonElement),
-  () => byId("code", HTMLElement).textContent ?? "",
-);
+/** Shows the models for a task. @param {string} task */
+function showModels(task) {
+  const select = byId("gallery-task", HTMLSelectElement);
+  select.value = task;
+  select.dispatchEvent(new Event("change"));
+  tabs.show("models");
+}
+byId("chat-choose", HTMLButtonElement).addEventListener("click", () => showModels("chat"));
+byId("search-choose", HTMLButtonElement).addEventListener("click", () => showModels("embedding"));
+byId("chat-stories", HTMLButtonElement).addEventListener("click", () => tabs.show("write"));
 // On a phone, the text should be visible first.
 byId("sampling-card", HTMLDetailsElement).open = matchMedia("(min-width: 56rem)").matches;
 
 await chat.start();
-await load(EMBEDDED);
+if (tabs.shown === "search") search.start();
+const last = recallChoice();
+if (last === undefined) await load(EMBEDDED);
+else if ("fileName" in last) model.wait({ kind: "missing", name: last.fileName });
+else if (last.isPaused) {
+  choice = last.choice;
+  const { name } = choice;
+  model.wait({ kind: "paused", name, choice, progress: undefined, remains: undefined });
+} else await load(last.choice);

@@ -2,7 +2,7 @@
 //! optional: the page works without them.
 
 import { serveFromPage } from "../dist/index.js";
-import { errorInWords } from "./words.js";
+import { errorInWords } from "./page/words.js";
 
 /** @import { Engine, ServeOptions, Serving } from "../dist/index.js" */
 

@@ -14,6 +14,7 @@ export interface PlaceOnDisk {
   /** The URL of the place; the URL of a folder ends with a slash. */
   url: URL;
   isFolder: boolean;
+  exists: boolean;
 }
 
 /** Pixels of 8 bits per channel, row by row: of 4 channels, the last one is the opacity. */

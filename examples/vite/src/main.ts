@@ -1,6 +1,7 @@
 //! Loads the embedded model, streams completions into the page, and lets the service worker answer `fetch`.
 
 import { type Engine, createEngine, serveFromPage } from "inpage";
+import { embedded } from "inpage/embedded";
 
 const element = <T extends HTMLElement>(id: string) => document.getElementById(id) as T;
 const state = element("state");
@@ -32,6 +33,7 @@ async function complete(engine: Engine): Promise<void> {
 
 try {
   const engine = await createEngine({
+    model: embedded,
     // The CPU device has several threads on hosts without the headers of vite.config.js, too: through /sw.js.
     isolatedFrame: {},
     onProgress: ({ phase, loadedBytes }) => {

@@ -21,7 +21,7 @@ pub(in crate::api) struct Body {
 }
 
 impl Body {
-    /// Parses a body whose prompts are in `prompt`. With `is_mixed` an array of it may hold texts and ids.
+    /// Parses a body whose prompts are in `prompt`. With `is_mixed` an array of it may hold strings and ids.
     ///
     /// # Errors
     /// As [`Body::parse_with`].

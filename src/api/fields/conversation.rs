@@ -51,7 +51,7 @@ wire_types! {
         function_call: Option<()>,
         /// The call that a tool answers.
         tool_call_id: Option<String>,
-        /// What the assistant thought; also called `reasoning`.
+        /// The reasoning of the assistant; also called `reasoning`.
         reasoning_content: Option<String>,
         /// Why the assistant refused.
         refusal: Option<String>,
@@ -87,7 +87,7 @@ pub(in crate::api) const EFFORTS: &[&str] =
 /// A conversation for a chat template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::api) struct Conversation {
-    /// At least one, in the form that templates know: content as text or, with images, as a list of parts; arguments of
+    /// The messages, at least one, in the form that templates know: content as text or, with images, as a list of parts; arguments of
     /// calls as objects.
     pub messages: Vec<Value>,
     /// The template instead of the model's.
@@ -105,7 +105,7 @@ pub(in crate::api) struct Conversation {
     pub parallel_tool_calls: Option<bool>,
     /// The images of all messages, in their order.
     pub images: RequestImages,
-    /// What the template's clock shows.
+    /// The time that the template's clock shows.
     pub now: LocalTime,
 }
 

@@ -127,7 +127,7 @@ impl<T: Copy> Setting<T> {
     }
 }
 
-/// What a field may be, and how its value is read.
+/// The type of a field, which reads its value.
 pub(in crate::api) trait Kind: Copy {
     type Value;
 
@@ -147,7 +147,7 @@ pub(in crate::api) struct Field<K, D = ()> {
 /// A field that has a default.
 pub(in crate::api) type Or<K> = Field<K, Setting<<K as Kind>::Value>>;
 
-/// What documents say about a field besides its type and bounds.
+/// Further properties of a field, for documents.
 #[derive(Clone, Copy)]
 pub(super) struct Notes {
     pub is_required: bool,
@@ -155,7 +155,7 @@ pub(super) struct Notes {
     pub default: &'static str,
     /// Bounds in words, where the type does not say them.
     pub range: &'static str,
-    /// What else it may be, in words and in TypeScript.
+    /// A further type of it, in words and in TypeScript.
     pub also: Option<(&'static str, &'static str)>,
     /// The vendors whose field it is; empty for OpenAI's.
     pub vendors: &'static str,
@@ -185,7 +185,7 @@ impl<K: Copy> Field<K> {
         self
     }
 
-    /// What holds without it, in words.
+    /// Sets the default, in words.
     pub(in crate::api) const fn default_is(mut self, words: &'static str) -> Field<K> {
         self.notes.default = words;
         self
@@ -260,13 +260,13 @@ impl<K: Copy, D: Copy> Field<K, D> {
         self
     }
 
-    /// What it may be, in words, where the type does not say.
+    /// Sets the bounds, in words, where the type does not say.
     pub(in crate::api) const fn range(mut self, words: &'static str) -> Field<K, D> {
         self.notes.range = words;
         self
     }
 
-    /// What else it may be, in words and in TypeScript.
+    /// A further type of it, in words and in TypeScript.
     pub(in crate::api) const fn also(
         mut self,
         words: &'static str,

@@ -1,4 +1,4 @@
-//! How routes write tools and formats. What they mean is the same.
+//! The forms in which routes write tools and formats. Their meaning is the same.
 
 /// Where the members of a function, a schema and the like are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -29,17 +29,17 @@ const MIME_TYPES: &[&str] = &[
     "image/bmp",
 ];
 
-/// How the URL of an image beside the body begins; its number follows.
+/// The beginning of the URL of an image beside the body; its number follows.
 const ATTACHMENT: &str = "attachment:";
 
 /// An image of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::api) enum ImageFile {
-    /// It is here.
+    /// The bytes are here.
     Given(Attachment),
     /// The image of this number beside the body.
     Attached(usize),
-    /// At this `http:` or `https:` URL.
+    /// The image at this `http:` or `https:` URL.
     Remote(String),
 }
 
@@ -86,9 +86,9 @@ impl ImageUrls {
 pub(in crate::api) struct RequestImages {
     /// The field that holds them, which errors name.
     pub field: &'static str,
-    /// Those of all prompts, one after another.
+    /// The images of all prompts, one after another.
     pub files: Vec<ImageFile>,
-    /// How many belong to each prompt; `None`: as many as it has placeholders.
+    /// The number of images of each prompt; `None`: as many as it has placeholders.
     pub per_prompt: Option<Vec<usize>>,
 }
 

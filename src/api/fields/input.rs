@@ -83,7 +83,7 @@ wire_types! {
         status: Option<String>,
     }
 
-    /// What the model thought.
+    /// The reasoning of the model.
     #[ts(optional_fields = nullable)]
     pub(in crate::api) struct ResponseInputReasoning {
         #[ts(type = "\"reasoning\"")]
@@ -92,7 +92,7 @@ wire_types! {
         content: Option<()>,
         #[ts(optional, type = "{ type: \"summary_text\", text: string }[] | null")]
         summary: Option<()>,
-        /// What an answer of this endpoint had here.
+        /// The string that an answer of this endpoint had here.
         encrypted_content: Option<String>,
         id: Option<String>,
         status: Option<String>,
@@ -101,7 +101,7 @@ wire_types! {
 
 const INPUT: &str = InputFields::input.name;
 
-/// What `encrypted_content` of this endpoint begins with. The reasoning follows as it is: it is no secret of the page.
+/// The beginning of `encrypted_content` of this endpoint. The reasoning follows as it is: it is no secret of the page.
 pub(in crate::api) const ENCRYPTED_PREFIX: &str = "inpage:";
 
 /// Items of tools that a vendor runs, and references to what a vendor has stored.
@@ -352,7 +352,7 @@ fn reasoning(item: &Given<'_>) -> Result<Option<String>> {
     Ok(text)
 }
 
-/// The joined texts of the parts in `name`; `None` if there are no parts.
+/// The joined strings of the parts in `name`; `None` if there are no parts.
 fn reasoning_text(item: &Given<'_>, name: &str, kind: &str) -> Result<Option<String>> {
     let parts = match item.get(name) {
         None => return Ok(None),
@@ -363,6 +363,6 @@ fn reasoning_text(item: &Given<'_>, name: &str, kind: &str) -> Result<Option<Str
         (Value::String(given), Value::String(text)) if given == kind => Ok(text.clone()),
         _ => Err(item.wrong(format!("{name} has parts of type \"{kind}\" with a text"))),
     };
-    let texts = parts.iter().map(text).collect::<Result<Vec<_>>>()?;
-    Ok((!texts.is_empty()).then(|| texts.join("\n")))
+    let strings = parts.iter().map(text).collect::<Result<Vec<_>>>()?;
+    Ok((!strings.is_empty()).then(|| strings.join("\n")))
 }

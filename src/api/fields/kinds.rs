@@ -62,11 +62,11 @@ pub(in crate::api) struct Strings {
     pub most_bytes: usize,
     /// A string alone is an array of one.
     pub or_one: bool,
-    /// What an absent field means; empty: nothing.
+    /// The meaning of an absent field; empty: none.
     pub otherwise: &'static [&'static str],
 }
 
-/// What is added to the logits of tokens.
+/// Numbers that are added to the logits of tokens.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::api) struct Biases {
     pub most_entries: usize,
@@ -82,9 +82,9 @@ pub(in crate::api) struct TokenIds(pub usize);
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(test), expect(dead_code, reason = "for documents"))]
 pub(in crate::api) struct Shape {
-    /// What it is, in words.
+    /// Its type, in words.
     pub words: &'static str,
-    /// What it is, in TypeScript, without null.
+    /// Its type in TypeScript, without null.
     pub typescript: &'static str,
 }
 
@@ -205,7 +205,7 @@ impl Field<Strings> {
         self
     }
 
-    /// What an absent field means.
+    /// The meaning of an absent field.
     pub(in crate::api) const fn otherwise(
         mut self,
         strings: &'static [&'static str],
@@ -302,7 +302,7 @@ impl Kind for Strings {
                 return Err(invalid_type(name, "a string or an array", other));
             }
             _ => match fields.array(name)? {
-                Some(elements) => texts(name, elements)?,
+                Some(elements) => string_elements(name, elements)?,
                 None if self.otherwise.is_empty() => return Ok(None),
                 None => self.otherwise.iter().map(|it| (*it).to_owned()).collect(),
             },
@@ -321,7 +321,7 @@ impl Kind for Strings {
     }
 }
 
-fn texts(name: &str, elements: &[Value]) -> Result<Vec<String>> {
+fn string_elements(name: &str, elements: &[Value]) -> Result<Vec<String>> {
     let text = |element: &Value| match element.as_str() {
         None => Err(invalid_type(name, "made of strings", element)),
         Some(text) => Ok(text.to_owned()),

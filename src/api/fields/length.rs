@@ -1,4 +1,4 @@
-//! How long a completion may be and what ends it (specification 4.3, 6 and 11): limits, stop strings and expressions,
+//! The length and the end of a completion (specification 4.3, 6 and 11): limits, stop strings and expressions,
 //! context rules. They are applied in `run`.
 
 use super::declare::{Field, Or, fields};

@@ -101,7 +101,7 @@ pub(in crate::api) fn object(groups: &[ListedGroup]) -> String {
     format!("{{{} }}", lines.collect::<String>())
 }
 
-/// What the documents say about a field.
+/// The properties of a field in documents.
 pub(in crate::api) trait Listed {
     fn name(&self) -> &'static str;
     fn is_required(&self) -> bool;
@@ -114,7 +114,7 @@ pub(in crate::api) trait Listed {
     fn vendors(&self) -> &'static str;
 }
 
-/// What the documents say about a kind of fields.
+/// The properties of a kind of fields in documents.
 pub(in crate::api) trait ListedKind {
     fn typescript(&self) -> String;
     fn words(&self) -> String;

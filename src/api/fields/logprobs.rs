@@ -72,7 +72,7 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Logpr
     })
 }
 
-/// Those of a message, of whose tokens the best `top` are listed.
+/// Reads the log-probabilities of a message: the best `top` tokens are listed per token.
 pub(in crate::api) fn read_of_message(
     fields: &Fields,
     switches: &Switches,
@@ -89,7 +89,7 @@ pub(in crate::api) fn read_of_message(
     })
 }
 
-/// How many best tokens are listed per token, if any, and in which form.
+/// The number of best tokens that are listed per token, if any, and the form of the list.
 fn listed(fields: &Fields, switches: &Switches) -> Result<(Option<usize>, LogprobsShape)> {
     let top = LogprobsFields::top_logprobs.read(fields, switches)?;
     let number = || LogprobsFields::logprobs.read(fields, switches);

@@ -2,6 +2,7 @@
 //! file declares its fields once and reads them. No file needs a model: checks that depend on the model,
 //! such as the range of token ids, come later.
 
+mod block;
 pub(super) mod blocks;
 mod body;
 mod breakers;

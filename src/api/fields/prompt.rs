@@ -17,7 +17,7 @@ pub(in crate::api) enum Prompt {
     Text(String),
     /// At least one id, unless the field may be empty. Whether the vocabulary has them is checked once the model is known.
     Tokens(Vec<u32>),
-    /// Texts and ids that follow each other; at least two parts.
+    /// Strings and ids that follow each other; at least two parts.
     Mixed(Vec<PromptPart>),
     /// The messages of a chat.
     Conversation(Box<Conversation>),
@@ -39,7 +39,7 @@ pub(in crate::api) struct PromptReader {
     pub max_prompts: usize,
     /// Whether null is an empty text; otherwise it is an absent field.
     pub null_is_text: bool,
-    /// Texts and ids may be mixed.
+    /// Strings and ids may be mixed.
     pub is_mixed: bool,
     /// An empty array is a prompt without tokens; otherwise it is an error.
     pub may_be_empty: bool,
@@ -75,7 +75,7 @@ impl<A> Node<A> {
     }
 }
 
-/// What to do with the elements of an array.
+/// The treatment of the elements of an array.
 trait ReadArray {
     type Output;
     /// Reads all elements.
@@ -145,7 +145,7 @@ impl ReadArray for Skip {
     }
 }
 
-/// An array of token ids, or also of texts, in this field.
+/// An array of token ids, or also of strings, in this field.
 #[derive(Clone, Copy)]
 struct Parts {
     field: &'static str,
@@ -244,7 +244,7 @@ impl ReadArray for PromptReader {
         while let Some(element) = elements.next_element_seed(NodeReader(parts))? {
             count += 1;
             // Prompts beyond the limit are counted, not kept.
-            // Texts may still turn out to be parts of one prompt.
+            // Strings may still turn out to be parts of one prompt.
             let is_kept = is_mixed || count <= self.max_prompts;
             prompts = prompts.and_then(|prompts| match is_mixed {
                 true => prompts.with_mixed(field, element, is_kept),
@@ -255,11 +255,11 @@ impl ReadArray for PromptReader {
             Prompts::None if self.may_be_empty => Ok(vec![Prompt::Tokens(Vec::new())]),
             Prompts::None => Err(invalid_value(field, "must not be an empty array")),
             Prompts::Ids(parts) => Ok(vec![parts.into()]),
-            Prompts::Texts(_) | Prompts::IdLists(_) if count > self.max_prompts => {
+            Prompts::Strings(_) | Prompts::IdLists(_) if count > self.max_prompts => {
                 let bounds = format!("at most {} {}s", self.max_prompts, self.field);
                 Err(out_of_range(self.field, &bounds, count))
             }
-            Prompts::Texts(prompts) | Prompts::IdLists(prompts) => Ok(prompts),
+            Prompts::Strings(prompts) | Prompts::IdLists(prompts) => Ok(prompts),
         }))
     }
 }
@@ -269,12 +269,12 @@ enum Prompts {
     None,
     /// One prompt.
     Ids(PartList),
-    Texts(Vec<Prompt>),
+    Strings(Vec<Prompt>),
     IdLists(Vec<Prompt>),
 }
 
 impl Prompts {
-    /// As [`Self::with`], where texts and ids may be mixed. Texts alone are prompts of their own until an id follows,
+    /// As [`Self::with`], where strings and ids may be mixed. Strings alone are prompts of their own until an id follows,
     /// which makes all of them one prompt; beside an array every text is a prompt.
     fn with_mixed(
         self,
@@ -284,10 +284,10 @@ impl Prompts {
     ) -> Result<Prompts> {
         let text = |prompt| match prompt {
             Prompt::Text(text) => PromptPart::Text(text),
-            other => unreachable!("only texts are collected as texts: {other:?}"),
+            other => unreachable!("only strings are collected as strings: {other:?}"),
         };
         match (self, element) {
-            (Prompts::Texts(prompts), Node::Other(number @ Value::Number(_))) => {
+            (Prompts::Strings(prompts), Node::Other(number @ Value::Number(_))) => {
                 let mut parts = PartList::Mixed(prompts.into_iter().map(text).collect());
                 parts.push(PromptPart::Token(token_id::<()>(
                     field,
@@ -295,7 +295,7 @@ impl Prompts {
                 )?));
                 Ok(Prompts::Ids(parts))
             }
-            (Prompts::Texts(prompts), element @ Node::Array(_)) => {
+            (Prompts::Strings(prompts), element @ Node::Array(_)) => {
                 Prompts::IdLists(prompts).with(field, element, is_kept)
             }
             (Prompts::Ids(mut parts), Node::Other(Value::String(text))) => {
@@ -313,7 +313,7 @@ impl Prompts {
     fn with(self, field: &str, element: Node<Result<PartList>>, is_kept: bool) -> Result<Prompts> {
         let prompts = match (self, &element) {
             (Prompts::None, Node::Other(Value::Number(_))) => Prompts::Ids(PartList::default()),
-            (Prompts::None, Node::Other(Value::String(_))) => Prompts::Texts(Vec::new()),
+            (Prompts::None, Node::Other(Value::String(_))) => Prompts::Strings(Vec::new()),
             (Prompts::None, Node::Array(_)) => Prompts::IdLists(Vec::new()),
             (Prompts::None, Node::Other(other)) => {
                 let expected = "a string, token ids, or an array of either";
@@ -326,9 +326,9 @@ impl Prompts {
                 ids.push(PromptPart::Token(token_id(field, &element)?));
                 Ok(Prompts::Ids(ids))
             }
-            (Prompts::Texts(mut prompts), Node::Other(Value::String(text))) => {
+            (Prompts::Strings(mut prompts), Node::Other(Value::String(text))) => {
                 prompts.extend(is_kept.then_some(Prompt::Text(text)));
-                Ok(Prompts::Texts(prompts))
+                Ok(Prompts::Strings(prompts))
             }
             (Prompts::IdLists(mut prompts), Node::Array(ids)) => {
                 let ids = ids?;
@@ -338,7 +338,7 @@ impl Prompts {
                 prompts.extend(is_kept.then(|| ids.into()));
                 Ok(Prompts::IdLists(prompts))
             }
-            (Prompts::Texts(_), other) => Err(mixed(field, "a string", &other)),
+            (Prompts::Strings(_), other) => Err(mixed(field, "a string", &other)),
             (_, other) => Err(mixed(field, "an array of token ids", &other)),
         }
     }

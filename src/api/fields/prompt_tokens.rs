@@ -1,4 +1,4 @@
-//! How a prompt becomes tokens (specification 4.2 and 11): special tokens that are added, and tokens that are cut.
+//! From a prompt to tokens (specification 4.2 and 11): special tokens that are added, and tokens that are cut.
 
 use super::declare::{Field, Or, fields};
 use super::kinds::{Flag, Integer, Word, flag, integer, word};
@@ -42,11 +42,11 @@ pub(in crate::api) enum TruncationSide {
     Right,
 }
 
-/// How many tokens of a prompt are kept.
+/// The number of tokens of a prompt that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::api) enum KeptTokens {
     All,
-    /// What the context holds beside the completion.
+    /// As many as the context holds beside the completion.
     Fitting(TruncationSide),
     /// At most this many, at least one.
     AtMost(usize, TruncationSide),

@@ -166,7 +166,7 @@ pub(super) const MAX_TEXT_BYTES: usize = 64 << 10;
 pub(super) fn check_text_bytes(name: &str, bytes: usize, most: usize) -> Result<()> {
     match bytes > most {
         true => {
-            let bounds = format!("made of texts of at most {most} bytes together");
+            let bounds = format!("made of strings of at most {most} bytes together");
             Err(out_of_range(name, &bounds, format!("{bytes} bytes")))
         }
         false => Ok(()),

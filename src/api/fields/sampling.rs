@@ -97,7 +97,7 @@ pub(in crate::api) struct Sampling {
     presence_penalty: f32,
     /// Ids and what is added to their logits, including zeros.
     logit_bias: Vec<(u32, f32)>,
-    /// Texts and what is added to the logits of their tokens; `None` forbids them.
+    /// Strings and the numbers that are added to the logits of their tokens; `None` forbids them.
     text_bias: Vec<(String, Option<f32>)>,
     /// Ids that are never generated.
     banned: Vec<u32>,
@@ -144,7 +144,7 @@ impl Sampling {
         Ok(banned)
     }
 
-    /// What is added to logits. Several biases of a token add up.
+    /// Numbers that are added to logits. Several biases of a token add up.
     fn biases(&self, tokenizer: &Tokenizer) -> Result<Vec<(u32, f32)>> {
         let mut biases: Vec<(u32, f32)> = Vec::with_capacity(self.logit_bias.len());
         let mut places = HashMap::new();
@@ -241,7 +241,7 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Sampl
     let share = |field: Or<Number>| Ok::<_, Error>(field.given(fields, switches)?.map(narrow));
     let Biases {
         ids: logit_bias,
-        texts: text_bias,
+        strings: text_bias,
         banned,
     } = logit_bias(fields, SamplingFields::logit_bias.kind.most.of(switches))?;
     Ok(Sampling {
@@ -268,14 +268,14 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Sampl
     })
 }
 
-/// As an f32 of at most a million, so that finite logits stay finite. Larger values act alike: they exceed all
+/// Converts to an f32 of at most a million, so that finite logits stay finite. Larger values act alike: they exceed all
 /// differences between logits.
 fn moderate(number: f64) -> f32 {
     const MOST: f32 = 1e6;
     (number as f32).clamp(-MOST, MOST)
 }
 
-/// As an f32, huge numbers as the largest finite one.
+/// Converts to an f32; huge numbers become the largest finite one.
 fn narrow(number: f64) -> f32 {
     (number as f32).clamp(-f32::MAX, f32::MAX)
 }
@@ -302,7 +302,7 @@ fn repetition_penalty(fields: &Fields, switches: &Switches) -> Result<Option<f32
 #[derive(Debug, Default)]
 struct Biases {
     ids: Vec<(u32, f32)>,
-    texts: Vec<(String, Option<f32>)>,
+    strings: Vec<(String, Option<f32>)>,
     banned: Vec<u32>,
 }
 
@@ -335,7 +335,7 @@ fn bias_pairs(name: &str, pairs: &[Value], most: f64) -> Result<Biases> {
         };
         match (token, bias) {
             (Value::String(text), bias) if !text.is_empty() => {
-                biases.texts.push((text.clone(), bias));
+                biases.strings.push((text.clone(), bias));
             }
             (Value::String(_), _) => {
                 return Err(invalid_value(name, "a text of it must not be empty"));
@@ -351,7 +351,7 @@ fn bias_pairs(name: &str, pairs: &[Value], most: f64) -> Result<Biases> {
             }
         }
     }
-    let bytes = biases.texts.iter().map(|(text, _)| text.len()).sum();
+    let bytes = biases.strings.iter().map(|(text, _)| text.len()).sum();
     check_text_bytes(name, bytes, MAX_TEXT_BYTES)?;
     Ok(biases)
 }
@@ -387,12 +387,12 @@ fn bias_map(fields: &Fields, name: &str, most: f64) -> Result<Biases> {
             }
             None if looks_like_a_number(key) => {
                 let given = describe(&Value::String(key.clone()));
-                return Err(out_of_range(name, "keyed by token ids or texts", given));
+                return Err(out_of_range(name, "keyed by token ids or strings", given));
             }
-            None => biases.texts.push((key.clone(), Some(bias))),
+            None => biases.strings.push((key.clone(), Some(bias))),
         }
     }
-    let bytes = biases.texts.iter().map(|(text, _)| text.len()).sum();
+    let bytes = biases.strings.iter().map(|(text, _)| text.len()).sum();
     check_text_bytes(name, bytes, MAX_TEXT_BYTES)?;
     Ok(biases)
 }

@@ -33,7 +33,7 @@ wire_types! {
     }
 }
 
-/// How the answer is delivered.
+/// The delivery of the answer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::api) struct Streaming {
     pub stream: bool,

@@ -1,4 +1,4 @@
-//! What happens to fields that no group declares (switch `unknownFields`).
+//! The treatment of fields that no group declares (switch `unknownFields`).
 
 use super::reader::shorten;
 use crate::api::error::fault;

@@ -56,7 +56,7 @@ fields! {
     }
 }
 
-/// What a value of a [`Refused`] field must be.
+/// Whether a value of a [`Refused`] field changes nothing.
 type IsNeutral = fn(&Fields, &Value) -> bool;
 
 /// A field that would change the answer.

@@ -57,7 +57,7 @@ pub struct Response {
     pub headers: Vec<(String, String)>,
     /// The bytes, or the stream that will yield them.
     pub body: Body,
-    /// How much of the body was taken, and whether the answer is a failure.
+    /// The part of the body that was taken, and whether the answer is a failure.
     pub progress: Rc<Progress>,
     /// The error that the body reports, if it is one.
     pub failure: Option<Box<Failure>>,

@@ -90,7 +90,7 @@ struct EndpointRoute {
     path: &'static str,
     #[ts(type = "\"GET\" | \"POST\"")]
     method: &'static str,
-    /// What a model has to be able to do, so that the name `default` means it. Null: the route answers without a model.
+    /// The capability that a model needs, so that the name `default` means it. Null: the route answers without a model.
     capability: Option<super::models::Purpose>,
     /// The requests that another server may answer instead.
     upstream: route::Upstream,

@@ -85,7 +85,7 @@ struct ModelCard<'a> {
     owned_by: &'a str,
     #[cfg_attr(test, ts(type = "\"unloaded\" | \"loading\" | \"ready\" | \"failed\""))]
     status: &'a str,
-    /// In tokens; only of a ready model.
+    /// The longest sequence in tokens; only of a ready model.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     context_length: Option<usize>,
@@ -95,7 +95,7 @@ struct ModelCard<'a> {
     max_model_len: Option<usize>,
     /// `completions`, and `chat` if it has a chat template; or `embeddings`.
     capabilities: &'a [&'a str],
-    /// How tools get into prompts; only of a ready model with a chat template.
+    /// The form of tools in prompts; only of a ready model with a chat template.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     tools: Option<ToolPrompts>,

@@ -27,12 +27,12 @@ impl Serialize for ById<'_> {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(super) struct PromptLogprob {
     logprob: f32,
-    /// From 1 on; null for a token that is not among the requested best ones.
+    /// The rank from 1 on; null for a token that is not among the requested best ones.
     rank: Option<usize>,
     decoded_token: String,
 }
 
-/// What `prompt_logprobs` is for a listed prompt.
+/// The value of `prompt_logprobs` for a listed prompt.
 pub(super) fn prompt_logprobs(prompt: &PromptListing) -> Option<Vec<Option<ById<'_>>>> {
     let scores = prompt.scores.as_ref()?.iter();
     Some(scores.map(|tokens| tokens.as_deref().map(ById)).collect())

@@ -1,4 +1,4 @@
-//! What a route is. Everything that depends on the set of routes reads these declarations: the handler, the page, the
+//! The declaration of a route. Everything that depends on the set of routes reads these declarations: the handler, the page, the
 //! choice of a model, `upstream`, and `docs/api.md`.
 
 use std::future::Future;
@@ -18,7 +18,7 @@ pub(in crate::api) struct Route {
     pub path: &'static str,
     /// The only method besides `OPTIONS`. The body of a `POST` was checked to be JSON of a legal size.
     pub method: &'static str,
-    /// What a model has to be for, so that the name `default` means it. `None`: the route answers without a model.
+    /// The purpose that a model needs, so that the name `default` means it. `None`: the route answers without a model.
     #[cfg_attr(not(test), expect(dead_code, reason = "the page chooses the model"))]
     pub purpose: Option<Purpose>,
     /// The requests that another server may answer instead.
@@ -53,7 +53,7 @@ impl Route {
         self.path != "health"
     }
 
-    /// How its errors are written.
+    /// The form of its errors.
     pub(in crate::api) fn error_form(&self) -> ErrorForm {
         match self.path {
             "messages" | "messages/count_tokens" => ErrorForm::Anthropic,

@@ -4,21 +4,21 @@ use serde::Serialize;
 
 use crate::api::run::PerfMetrics;
 
-/// How long the prompt and the completion took, waiting included, with the switch `timings`.
+/// The time that the prompt and the completion took, waiting included, with the switch `timings`.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(super) struct Timings {
     /// Tokens of the prompt that were cached.
     cache_n: usize,
-    /// The others.
+    /// Prompt tokens that were not cached.
     prompt_n: usize,
-    /// Until the first token.
+    /// The time until the first token.
     prompt_ms: f64,
     prompt_per_token_ms: f64,
     prompt_per_second: f64,
     /// Generated tokens.
     predicted_n: usize,
-    /// From the first token on.
+    /// The time from the first token on.
     predicted_ms: f64,
     predicted_per_token_ms: f64,
     predicted_per_second: f64,

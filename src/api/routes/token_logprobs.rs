@@ -12,7 +12,7 @@ pub(super) struct ChatTokenLogprob {
     #[serde(flatten)]
     #[cfg_attr(test, ts(flatten))]
     token: ChatToken,
-    /// As many as requested, best first.
+    /// The most likely tokens, as many as requested, best first.
     top_logprobs: Vec<ChatToken>,
 }
 
@@ -26,7 +26,7 @@ struct ChatToken {
     bytes: Vec<u8>,
 }
 
-/// What the answer lists of generated tokens. With `tokens_as_ids` they are named by their ids.
+/// The list of generated tokens in an answer. With `tokens_as_ids` they are named by their ids.
 pub(super) fn token_logprobs(
     tokenizer: &Tokenizer,
     entries: &[Entry],

@@ -48,7 +48,7 @@ pub(in crate::api) struct Piece {
     pub finish: Option<Finish>,
 }
 
-/// How a candidate ended.
+/// The end of a candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::api) struct Finish {
     pub reason: FinishReason,
@@ -74,7 +74,7 @@ pub(in crate::api) struct RawOutput {
     pub entries: Option<Vec<Entry>>,
 }
 
-/// Which of the request's stops ended a candidate.
+/// The stop of the request that ended a candidate.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(untagged)]
@@ -86,7 +86,7 @@ pub(in crate::api) enum StopReason {
 }
 
 impl Piece {
-    /// How much of the candidate is delivered once this piece is.
+    /// The part of the candidate that is delivered once this piece is.
     pub(super) fn delivered(&self) -> Delivered {
         Delivered {
             tokens: self.completion_tokens,
@@ -125,7 +125,7 @@ pub(super) struct TextOptions {
     pub echo: bool,
     /// Appended to the text.
     pub suffix: String,
-    /// How tokens are listed, if log-probabilities are requested.
+    /// The options for listing tokens, if log-probabilities are requested.
     pub listing: Option<Listing>,
     /// Report the ids of generated tokens.
     pub wants_ids: bool,
@@ -136,7 +136,7 @@ pub(super) struct TextOptions {
     /// Offsets count from the start of the prompt even if it is not echoed.
     pub offsets_count_prompt: bool,
     pub calls: Option<CallReader>,
-    /// How a message is read; `None` if the text is not one.
+    /// The options for reading a message; `None` if the text is not one.
     pub message: Option<MessageOptions>,
     /// Return what an earlier run delivered once more.
     pub repeats_delivered: bool,

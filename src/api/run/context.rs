@@ -1,10 +1,10 @@
-//! How much of a prompt and of its completion fits the model's context (specification 11).
+//! Fits a prompt and its completion into the model's context (specification 11).
 
 use crate::api::fields::{Length, MaxTokens};
 use crate::api::switches::{ContextLengthExceededBehavior, DefaultMaxTokens};
 use crate::{Error, Result};
 
-/// How much of a request fits.
+/// The part of a request that fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fit {
     /// Tokens used of the prompt, counted from its end.
@@ -13,7 +13,7 @@ pub(super) struct Fit {
     pub max_tokens: usize,
 }
 
-/// How many tokens a completion has without `max_tokens`.
+/// The length of a completion without `max_tokens`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DefaultLength {
     /// The number of tokens that applies as if the request asked for it.

@@ -37,12 +37,12 @@ pub(in crate::api) struct TopEntry {
     pub logprob: f32,
 }
 
-/// How the tokens of a request are listed.
+/// The options for listing the tokens of a request.
 #[derive(Debug, Clone)]
 pub(super) struct Listing {
     tokenizer: Rc<Tokenizer>,
     tokens_as_ids: bool,
-    /// How many of the best tokens are listed; a score may hold more.
+    /// The number of best tokens that are listed; a score may hold more.
     top: usize,
 }
 

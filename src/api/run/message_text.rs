@@ -3,7 +3,7 @@
 
 use crate::grammar::{OutputForm, OutputPart, OutputReader, Tool};
 
-/// How the messages of a request are read.
+/// The options for reading the messages of a request.
 #[derive(Debug)]
 pub(super) struct MessageOptions {
     pub form: OutputForm,

@@ -20,6 +20,7 @@ mod ranking;
 mod remote_images;
 mod stop_ids;
 mod token_rules;
+mod tokenized;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -52,8 +53,8 @@ use stop_ids::StopIds;
 
 pub(super) use candidate_text::{Finish, Piece, RawOutput, StopReason};
 pub(super) use logprobs::{Entry, TopEntry};
-pub(super) use prompt::{check_words, ids_of, text_of};
 pub(super) use prompt_listing::{PromptListing, RankedToken};
+pub(super) use tokenized::{check_words, ids_of, text_of};
 
 /// An admitted request; dropping it cancels the generation.
 pub(super) struct Run {
@@ -94,7 +95,7 @@ pub(super) struct Run {
     pub tokenizer: Rc<Tokenizer>,
 }
 
-/// How long a request took so far, and its tokens.
+/// The time that a request took so far, and its tokens.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PerfMetrics {
     pub counts: TokenCounts,
@@ -266,7 +267,7 @@ impl Run {
         &self.delivered
     }
 
-    /// How long the request took so far.
+    /// The time that the request took so far.
     pub(super) fn perf_metrics(&self) -> PerfMetrics {
         let since_start = |at_ms: u64| at_ms.saturating_sub(self.started_ms);
         let now_ms = self.host.now_ms();

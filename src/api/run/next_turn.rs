@@ -1,4 +1,4 @@
-//! What the next turn of a conversation begins with: the conversation and the message that the model has just written,
+//! The beginning of the next turn of a conversation: the conversation and the message that the model has just written,
 //! as the chat template renders them. The engine feeds it while it is idle, so that the next request finds everything
 //! but the new message in the prefix cache.
 

@@ -1,4 +1,4 @@
-//! What an answer lists of its prompt apart from an echo (specification 7.6): token ids, and log-probabilities by id.
+//! The list of a prompt in an answer, apart from an echo (specification 7.6): token ids, and log-probabilities by id.
 
 use std::rc::Rc;
 

@@ -1,7 +1,4 @@
-//! Presets of switches for the vendors whose behavior they imitate (specification 14), and the JSON
-//! that overrides them.
-
-use serde_json::{Map, Value};
+//! Presets of switches for the vendors whose behavior they imitate (specification 14).
 
 use super::values::{
     AlwaysIncludeUsage, ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens,
@@ -9,12 +6,11 @@ use super::values::{
     TextOffsetBase, ToolNames, UnknownFields, UsagePlace, UseModelDefaults, WhenModelNotReady,
 };
 use crate::engine::generation::LogprobsMode;
-use crate::{Error, Result};
 
 /// One column of the table in specification 14: what differs between vendors.
-struct Profile {
+pub(super) struct Profile {
     /// The values of `profile` that choose it.
-    names: &'static [&'static str],
+    pub(super) names: &'static [&'static str],
     stop_text_included: bool,
     context_length_exceeded: ContextLengthExceededBehavior,
     default_max_tokens: DefaultMaxTokens,
@@ -27,9 +23,9 @@ struct Profile {
     max_stop_sequences: usize,
     use_model_generation_defaults: UseModelDefaults,
     default_max_message_tokens: DefaultMaxTokens,
-    allow_missing_model: bool,
+    pub(super) allow_missing_model: bool,
     schema_url: Option<&'static str>,
-    base_paths: &'static [&'static str],
+    pub(super) base_paths: &'static [&'static str],
     max_best_of: u32,
     logprobs_shape: LogprobsShape,
     boolean_logprobs: bool,
@@ -71,7 +67,7 @@ const DEFAULT: Profile = Profile {
     timings: false,
 };
 
-const PROFILES: &[Profile] = &[
+pub(super) const PROFILES: &[Profile] = &[
     DEFAULT,
     Profile {
         names: &["openai", "openai-strict"],
@@ -144,82 +140,6 @@ const PROFILES: &[Profile] = &[
     },
 ];
 
-/// The TypeScript type of what [`Switches::from_json`] reads.
-#[cfg(test)]
-pub(in crate::api) struct EngineSwitches;
-
-#[cfg(test)]
-impl ts_rs::TS for EngineSwitches {
-    type WithoutGenerics = EngineSwitches;
-    type OptionInnerType = EngineSwitches;
-
-    fn docs() -> Option<String> {
-        let docs = "/** Switches of an engine. A `profile` sets several; single switches override it. */\n";
-        Some(docs.to_owned())
-    }
-
-    fn name(_: &ts_rs::Config) -> String {
-        "EngineSwitches".to_owned()
-    }
-
-    fn inline(_: &ts_rs::Config) -> String {
-        let names = PROFILES.iter().flat_map(|profile| profile.names);
-        let names: Vec<String> = names.map(|name| format!("\"{name}\"")).collect();
-        format!("Partial<Switches> & {{ profile?: {} }}", names.join(" | "))
-    }
-
-    fn decl(config: &ts_rs::Config) -> String {
-        format!("type EngineSwitches = {};", Self::inline(config))
-    }
-
-    fn visit_dependencies(visitor: &mut impl ts_rs::TypeVisitor) {
-        visitor.visit::<Switches>();
-    }
-
-    fn output_path() -> Option<std::path::PathBuf> {
-        Some("types.ts".into())
-    }
-}
-
-/// The values of `profile`, in words.
-#[cfg(test)]
-pub(super) fn profile_words() -> String {
-    let words = PROFILES.iter().map(|profile| {
-        let names = profile.names.iter().map(|name| format!("`\"{name}\"`"));
-        names.collect::<Vec<_>>().join(" or ")
-    });
-    words.collect::<Vec<_>>().join(", ")
-}
-
-/// The switches, and what the page knows of each profile before there is an engine.
-#[cfg(test)]
-pub(in crate::api) fn constants() -> [crate::typescript::Constant; 2] {
-    use crate::typescript::Constant;
-    let profiles = PROFILES.iter().flat_map(|profile| {
-        let known = serde_json::json!({
-            "basePaths": profile.base_paths,
-            "allowMissingModel": profile.allow_missing_model,
-        });
-        profile
-            .names
-            .iter()
-            .map(move |name| ((*name).to_owned(), known.clone()))
-    });
-    let profiles = Constant {
-        docs: "What the profiles set that the page reads itself.",
-        name: "PROFILES",
-        declared_type: "Readonly<Record<NonNullable<EngineSwitches[\"profile\"]>, Readonly<Pick<Switches, \"basePaths\" | \"allowMissingModel\">>>>",
-        value: Value::Object(profiles.collect()),
-    };
-    let switches = Constant::names::<Switches>(
-        "The names of the switches.",
-        "SWITCHES",
-        "Readonly<Record<keyof EngineSwitches, true>>",
-        &["profile"],
-    );
-    [switches, profiles]
-}
-
 impl Profile {
     fn switches(&self) -> Switches {
         Switches {
@@ -287,76 +207,12 @@ impl Switches {
             .find(|profile| profile.names.contains(&name))
             .map(Profile::switches)
     }
-
-    /// Reads a JSON object of switches; its member `profile` names the preset that the other
-    /// members override.
-    ///
-    /// # Errors
-    /// [`Error::Internal`] naming the switch that is unknown or has an invalid value. Only the page's
-    /// configuration can cause it, never a request.
-    pub fn from_json(json: &str) -> Result<Switches> {
-        let given = serde_json::from_str(json);
-        Switches::from_value(given.map_err(|error| wrong(error.to_string()))?)
-    }
-
-    /// Same as [`from_json`](Self::from_json), from a JSON value.
-    ///
-    /// # Errors
-    /// Same as [`from_json`](Self::from_json).
-    pub fn from_value(given: Value) -> Result<Switches> {
-        let given = serde_json::from_value::<Map<String, Value>>(given);
-        let mut given = given.map_err(|error| wrong(error.to_string()))?;
-        let preset = match given.remove("profile") {
-            None | Some(Value::Null) => Switches::default(),
-            Some(Value::String(name)) => {
-                Switches::profile(&name).ok_or_else(|| wrong(format!("no profile \"{name}\"")))?
-            }
-            Some(other) => return Err(wrong(format!("profile must be a string, not {other}"))),
-        };
-        let Ok(Value::Object(mut merged)) = serde_json::to_value(preset) else {
-            return Err(wrong("the preset has no JSON form".to_owned()));
-        };
-        merged.extend(given.into_iter().filter(|(_, value)| !value.is_null()));
-        let switches: Switches = serde_json::from_value(Value::Object(merged))
-            .map_err(|error| wrong(error.to_string()))?;
-        if switches.api_key.as_deref() == Some("") {
-            return Err(wrong("apiKey must not be empty".to_owned()));
-        }
-        if ![400, 422].contains(&switches.invalid_request_status) {
-            let status = switches.invalid_request_status;
-            return Err(wrong(format!(
-                "invalidRequestStatus must be 400 or 422, not {status}"
-            )));
-        }
-        if let Some(url) = switches
-            .schema_url
-            .as_deref()
-            .filter(|url| !is_absolute(url))
-        {
-            return Err(wrong(format!(
-                "schemaUrl must be an absolute URL, not {url}"
-            )));
-        }
-        Ok(switches)
-    }
-}
-
-fn wrong(reason: String) -> Error {
-    Error::Internal(format!("invalid switches: {reason}"))
-}
-
-/// Whether `url` begins with a scheme (RFC 3986) and continues after it.
-fn is_absolute(url: &str) -> bool {
-    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
-    url.split_once(':').is_some_and(|(scheme, rest)| {
-        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-            && scheme.chars().all(is_legal)
-            && !rest.is_empty()
-    })
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
@@ -365,31 +221,6 @@ mod tests {
         let switches = Switches::default();
         assert_eq!(switches.default_max_tokens, DefaultMaxTokens::Tokens(16));
         assert_eq!(switches.max_body_bytes, 32 * 1024 * 1024);
-    }
-
-    #[test]
-    fn single_switches_override_the_profile() {
-        let switches = Switches::from_json(
-            r#"{"profile":"fireworks","alwaysIncludeUsage":false,"cors":{"allowOrigin":"x"},
-                "defaultMaxTokens":"context","basePaths":["/api"],"apiKey":null,
-                "suffixMode":"fim","logprobsMode":"processed","textOffsetBase":"prompt",
-                "schemaUrl":"https://a.example/x"}"#,
-        )
-        .unwrap();
-        assert_eq!(switches.suffix_mode, SuffixMode::Fim);
-        assert_eq!(switches.logprobs_mode, LogprobsMode::Processed);
-        assert_eq!(switches.text_offset_base, TextOffsetBase::Prompt);
-        assert_eq!(switches.schema_url.as_deref(), Some("https://a.example/x"));
-        assert!(switches.stop_text_included);
-        let never = AlwaysIncludeUsage::Always(false);
-        assert_eq!(switches.always_include_usage, never);
-        assert_eq!(switches.unknown_fields, UnknownFields::Error);
-        assert_eq!(
-            switches.default_max_tokens,
-            DefaultMaxTokens::Context(ContextWord::Context)
-        );
-        assert_eq!(switches.base_paths, ["/api"]);
-        assert_eq!(switches.cors.allow_origin, "x");
     }
 
     #[test]
@@ -438,13 +269,7 @@ mod tests {
             ),
         ];
         for (name, expected) in expected {
-            let switches = Switches::profile(name).unwrap();
-            assert_eq!(switches.schema_url.is_some(), name == "vllm");
-            let json = serde_json::to_value(&switches).unwrap();
-            let word = |key: &str| match &json[key] {
-                Value::String(word) => word.clone(),
-                other => other.to_string(),
-            };
+            let word = words(name);
             let row = [
                 word("stopTextIncluded"),
                 word("contextLengthExceededBehavior"),
@@ -459,6 +284,34 @@ mod tests {
                 word("allowMissingModel"),
             ];
             assert_eq!(row.join(" "), expected, "{name}");
+        }
+    }
+
+    const NAMES: [&str; 7] = [
+        "default",
+        "openai",
+        "jiekou",
+        "fireworks",
+        "vllm",
+        "mistralrs",
+        "llamacpp",
+    ];
+
+    /// The values of a profile's switches, by key.
+    fn words(name: &str) -> impl Fn(&str) -> String {
+        let json = serde_json::to_value(Switches::profile(name).unwrap()).unwrap();
+        move |key| match &json[key] {
+            Value::String(word) => word.clone(),
+            other => other.to_string(),
+        }
+    }
+
+    #[test]
+    fn some_rows_differ_for_one_vendor() {
+        for name in NAMES {
+            let word = words(name);
+            let has_url = Switches::profile(name).unwrap().schema_url.is_some();
+            assert_eq!(has_url, name == "vllm");
             let vendor_only = [
                 ("mistralrs", "maxBestOf", "20", "128"),
                 ("mistralrs", "logprobsShape", "arrays", "content"),
@@ -484,7 +337,13 @@ mod tests {
             let most = if is_whole { "context" } else { "2048" };
             assert_eq!(word("defaultMaxMessageTokens"), most, "{name}");
             assert_eq!(word("assistantPrefill"), (!as_openai).to_string(), "{name}");
-            // The rows that do not differ.
+        }
+    }
+
+    #[test]
+    fn some_rows_do_not_differ() {
+        for name in NAMES {
+            let word = words(name);
             for (key, value) in [
                 ("mirostatTargetUnit", "perplexity"),
                 ("maxN", "128"),
@@ -501,28 +360,6 @@ mod tests {
             ] {
                 assert_eq!(word(key), value, "{name}: {key}");
             }
-        }
-    }
-
-    #[test]
-    fn wrong_switches_are_named() {
-        for (json, named) in [
-            (r#"{"stopText":true}"#, "stopText"),
-            (r#"{"profile":"acme"}"#, "acme"),
-            (r#"{"profile":1}"#, "profile"),
-            (r#"{"unknownFields":"warn"}"#, "warn"),
-            (r#"{"apiKey":""}"#, "apiKey"),
-            (r#"{"schemaUrl":"/completion.json"}"#, "schemaUrl"),
-            (r#"{"suffixMode":"prepend"}"#, "prepend"),
-            (r#"{"logprobsMode":"cooked"}"#, "cooked"),
-            (r#"{"textOffsetBase":"start"}"#, "start"),
-            (r#"{"alwaysIncludeUsage":"first"}"#, "AlwaysIncludeUsage"),
-            (r#"{"invalidRequestStatus":500}"#, "invalidRequestStatus"),
-            (r#"{"samplingBounds":"none"}"#, "none"),
-            ("[]", "invalid switches"),
-        ] {
-            let error = Switches::from_json(json).unwrap_err().to_string();
-            assert!(error.contains(named), "{json}: {error}");
         }
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use ts_rs::{Config, TS};
 
-use super::profiles::profile_words;
+use super::typescript::profile_words;
 use super::values::Switches;
 
 /// The rows, by the declarations of [`Switches`] in their order.

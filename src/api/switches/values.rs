@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::generation::LogprobsMode;
 
-/// How the endpoint behaves where vendors differ. The JSON form has camelCase names.
+/// The behavior of the endpoint where vendors differ. The JSON form has camelCase names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -126,7 +126,7 @@ pub enum DefaultMaxTokens {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum ContextWord {
-    /// Until the context is full.
+    /// Generate until the context is full.
     Context,
 }
 
@@ -137,7 +137,7 @@ pub enum ContextWord {
 pub enum AlwaysIncludeUsage {
     /// True: as if every streaming request set `stream_options.include_usage`.
     Always(bool),
-    /// In the named chunk, which exists anyway.
+    /// Put into the named chunk, which exists anyway.
     In(UsagePlace),
 }
 
@@ -148,7 +148,7 @@ pub enum AlwaysIncludeUsage {
 pub enum UseModelDefaults {
     /// True: on every route. False: on none.
     Everywhere(bool),
-    /// On the named routes only.
+    /// Only on the named routes.
     In(MessageWord),
 }
 

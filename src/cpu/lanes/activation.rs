@@ -58,7 +58,7 @@ impl Activation {
         }
     }
 
-    /// What the activated gate is multiplied by: the twin of the kernels.
+    /// The factor of the activated gate: the twin of the kernels.
     pub fn other_half(self, up: f32) -> f32 {
         match self {
             Activation::ClampedSilu if up > LIMIT => LIMIT + 1.0,

@@ -1,10 +1,5 @@
 //! Values for tests, and how near results must be.
 
-use super::{
-    f32x8::f16_to_f32,
-    kv::{BLOCK, BLOCK_WORDS, KvFormat},
-};
-
 /// `len` values between -2 and 2 that look random and depend on `seed`.
 pub(crate) fn wave(len: usize, seed: u64) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1;
@@ -31,18 +26,4 @@ pub(crate) fn assert_close(value: f32, exact: f64, tolerance: f64) {
 /// The bits, which tell zeros apart.
 pub(crate) fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| value.to_bits()).collect()
-}
-
-/// The elements of a stored row, one by one.
-pub(crate) fn decoded(format: KvFormat, words: &[u32], elements: usize) -> Vec<f32> {
-    let element = |i: usize| match format {
-        KvFormat::F32 => f32::from_bits(words[i]),
-        KvFormat::F16 => f16_to_f32((words[i / 2] >> (16 * (i % 2))) as u16),
-        KvFormat::Q8_0 => {
-            let block = &words[i / BLOCK * BLOCK_WORDS..][..BLOCK_WORDS];
-            let quant = (block[1 + i % BLOCK / 4] >> (8 * (i % 4))) as i8;
-            f32::from(quant) * f32::from_bits(block[0])
-        }
-    };
-    (0..elements).map(element).collect()
 }

@@ -1,4 +1,5 @@
-//! simd128, and relaxed SIMD where the module is compiled with it.
+//! simd128, and relaxed SIMD where the module is compiled with it. Longer than other files: one trait for one instruction
+//! set.
 
 use std::arch::wasm32::*;
 

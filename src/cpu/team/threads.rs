@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a thread without work spins before it sleeps.
+/// The time that a thread without work spins before it sleeps.
 const SPIN: Duration = Duration::from_micros(30);
 
 /// The gate is open for workers to join.

@@ -1,4 +1,4 @@
-//! What the file of a tensor type declares about it.
+//! The declaration in the file of a tensor type.
 
 use super::kernel_order::Values;
 
@@ -16,7 +16,7 @@ pub(crate) struct Declaration {
     pub(super) kernel_block_words: usize,
     /// Bytes of the scales of a file block in the layout of the kernels, padding included.
     pub(super) scale_bytes: usize,
-    /// What the words of scales hold, repeating.
+    /// The content of the words of scales, repeating.
     pub(super) scale_words: &'static [ScaleWord],
     /// The modules in `shaders/shared/weights` that read the type, in order.
     pub(super) wgsl: &'static str,
@@ -31,15 +31,15 @@ pub(crate) struct Declaration {
     pub(super) quantize: Option<Quantize>,
 }
 
-/// How values become blocks of a type.
+/// The conversion of values to blocks of a type.
 pub(crate) struct Quantize {
     /// Encodes whole file blocks and appends them, bit-equal to ggml's reference quantization.
     pub(super) encode: fn(values: &[f32], out: &mut Vec<u8>),
-    /// How far a value may be from the original at most, as a part of the largest magnitude of its file block.
+    /// The largest distance of a value from the original, as a part of the largest magnitude of its file block.
     pub(super) error: f32,
 }
 
-/// What a word of scales holds. Self-tests need it to generate valid scales.
+/// The content of a word of scales. Self-tests need it to generate valid scales.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScaleWord {
     /// Two f16.

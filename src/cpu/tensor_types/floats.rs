@@ -1,4 +1,4 @@
-//! What the panels of plain floats store: the elements of 8 rows for each column, with their own bits.
+//! The panels of plain floats: the elements of 8 rows for each column, with their own bits.
 
 use crate::simd::Simd;
 

@@ -1,4 +1,4 @@
-//! What Q4_K and Q5_K share: the scales of a super-block (an f16 d, an f16 dmin, and eight scales and minima
+//! The common part of Q4_K and Q5_K: the scales of a super-block (an f16 d, an f16 dmin, and eight scales and minima
 //! of six bits each in 12 bytes), the search for them, the order of nibbles in the file, and the scales of a unit of panels.
 
 use super::{codec::f16_at, quantized::copy_f16};

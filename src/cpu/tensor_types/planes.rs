@@ -1,4 +1,4 @@
-//! How the quants of a run of 32 columns lie in a panel. Vector `i` stands for columns `4 * i..4 * i + 4` of 8 rows.
+//! The order of the quants of a run of 32 columns in a panel. Vector `i` stands for columns `4 * i..4 * i + 4` of 8 rows.
 //! Its bits are spread over planes, which have a vector of 32 bytes for each:
 //!
 //! - nibbles: 2 vectors; vector `i` is in the low or, if odd, the high nibbles of plane vector `i / 2`;

@@ -1,4 +1,4 @@
-//! What the panels of quantized types store: from blocks of the file to units of a panel, exact values, and the parts of
+//! The panels of quantized types: from blocks of the file to units of a panel, exact values, and the parts of
 //! the kernels that differ by type. Knows neither inputs nor instruction sets.
 
 use super::planes;
@@ -13,7 +13,7 @@ pub(crate) trait Quantized {
     const RUNS: usize;
     /// Dot products of a run: 1, or 2 of 16 columns each.
     const GROUPS: usize = 1;
-    /// What [`Quantized::vector`] gives.
+    /// The result of [`Quantized::vector`].
     const WEIGHTS: Weights;
     /// The greatest of the weights if they are not signed.
     const GREATEST: usize = (1 << Self::BITS) - 1;
@@ -42,7 +42,7 @@ pub(crate) trait Quantized {
     /// The exact values of a run, from its quants and the scales of the unit.
     fn values(quants: [u8; 32], scales: &[u8], row: usize, run: usize) -> [f32; 32];
 
-    /// What all runs of a unit share.
+    /// The part that all runs of a unit share.
     type Head<S: Simd>: Copy;
     /// The factors of a run.
     type Factors<S: Simd>: Copy;

@@ -1,4 +1,4 @@
-//! What a tensor type is in files and in the layout of the kernels. Panels are the concern of `panels.rs`.
+//! The properties of a tensor type in files and in the layout of the kernels. Panels are the concern of `panels.rs`.
 
 use std::fmt;
 
@@ -83,7 +83,7 @@ impl TensorType {
         out
     }
 
-    /// How far a quantized value may be from the original at most, as a part of the largest magnitude of its file block.
+    /// The largest distance of a quantized value from the original, as a part of the largest magnitude of its file block.
     ///
     /// # Panics
     /// If the type is not [quantizable](Self::is_quantizable).
@@ -134,7 +134,7 @@ impl TensorType {
         self.block_len().max(4)
     }
 
-    /// What word `at` of the scales holds.
+    /// The content of word `at` of the scales.
     ///
     /// # Panics
     /// If the type has no scales.

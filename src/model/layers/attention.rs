@@ -9,13 +9,12 @@ use burn::{
 use super::linear::{Join, Linear, Norm};
 use crate::ops::{
     Finish, Variant,
-    attention::{AttentionShape, attention},
+    attention::{AttentionShape, attention, whole_attention},
     attention_split::{self, attention_split},
     kv_memory::KvMemory,
     rope_kv::{RopeShape, rope_kv},
     sigmoid_gate::{GateShape, sigmoid_gate},
     step::Step,
-    whole_attention::whole_attention,
 };
 
 /// The projections to queries, keys and values.

@@ -6,14 +6,13 @@ use burn::{module::Module, tensor::Tensor};
 use super::linear::Norm;
 use crate::ops::{
     Activation, Addends, Finish, Variant,
-    expert_gated_matmul::expert_gated_matmul,
-    expert_gated_matvec::expert_gated_matvec,
+    expert_gated_product::{expert_gated_matmul, expert_gated_matvec},
     expert_matmul::expert_matmul,
     expert_matvec::expert_matvec,
     group_experts::group_experts,
-    matmul::matmul,
     matrix::Matrix,
-    matvec::{MAX_TOKENS, matvec},
+    matvec::MAX_TOKENS,
+    product::{matmul, matvec},
     route_experts::{RouteShape, Routes, route_experts},
     sum_experts::sum_experts,
 };

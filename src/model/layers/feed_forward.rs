@@ -9,8 +9,7 @@ use super::{
 };
 use crate::ops::{
     Activation, Finish, Variant,
-    gated_matmul::gated_matmul,
-    gated_matvec::gated_matvec,
+    gated_product::{gated_matmul, gated_matvec},
     matrix::Matrix,
     matvec::MAX_TOKENS,
     sigmoid_gate::{GateShape, sigmoid_gate},

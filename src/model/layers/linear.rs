@@ -5,11 +5,10 @@ use burn::{module::Module, tensor::Tensor};
 use super::low_rank::LowRank;
 use crate::ops::{
     Addends, Finish, Variant,
-    matmul::matmul,
     matrix::Matrix,
-    matvec::{MAX_TOKENS, matvec},
-    norm::{NormKind, norm},
-    rms_norm::rms_norm,
+    matvec::MAX_TOKENS,
+    norm::{NormKind, NormParams, Onto, norm},
+    product::{matmul, matvec},
 };
 
 /// A norm of the residual stream, or of a result before it is added to the stream.
@@ -38,22 +37,29 @@ impl Norm {
 
     /// `norm(x) + residual`. A residual is only supported by kinds that [add one](NormKind::adds_residual).
     pub fn plus(&self, x: Tensor<2>, residual: Option<Tensor<2>>) -> Tensor<2> {
-        let (weight, bias) = (self.weight.clone(), self.bias.clone());
-        norm(self.kind, x, weight, bias, self.eps, residual, self.variant)
+        let scale = None;
+        let onto = residual.map(|residual| Onto { residual, scale });
+        norm(x, self.params(), onto, self.variant)
     }
 
-    /// `(norm(x) + residual) * scale`, `scale` `[1]`. The norm is an RMS norm.
+    /// `(norm(x) + residual) * scale`, `scale` `[1]`.
     fn plus_scaled(&self, x: Tensor<2>, residual: Tensor<2>, scale: Tensor<1>) -> Tensor<2> {
-        assert!(self.kind == NormKind::Rms, "a scaled sum with this norm");
-        let weight = self.weight.clone();
-        rms_norm(
+        let scale = Some(scale);
+        norm(
             x,
-            weight,
-            self.eps,
-            Some(residual),
-            Some(scale),
+            self.params(),
+            Some(Onto { residual, scale }),
             self.variant,
         )
+    }
+
+    fn params(&self) -> NormParams {
+        NormParams {
+            kind: self.kind,
+            weight: self.weight.clone(),
+            bias: self.bias.clone(),
+            eps: self.eps,
+        }
     }
 
     /// How products get `norm(x)`: `x` and the norm that their kernels compute along with the product, or `norm(x)`.

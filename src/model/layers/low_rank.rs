@@ -4,9 +4,9 @@ use burn::{module::Module, tensor::Tensor};
 
 use crate::ops::{
     Addends, Arithmetic, Finish, Variant,
-    matmul::matmul,
     matrix::Matrix,
-    matvec::{MAX_TOKENS, matvec},
+    matvec::MAX_TOKENS,
+    product::{matmul, matvec},
 };
 
 /// `up * (down * x)`: the A matrices of all adapters stacked, their B matrices side by side. B includes the

@@ -3,7 +3,7 @@
 
 use crate::{
     Result,
-    images::{Filter, ImageFormat, ImageGeometry, ImageTexts},
+    images::{Filter, ImageFormat, ImageGeometry, ImageMarkup},
     model::config::{Keys, ModelConfig},
 };
 
@@ -31,7 +31,7 @@ pub struct TowerKind {
     /// Whether rotary positions of the text model are those of rows in their image.
     pub places_rows: bool,
     /// Tokens and text of prompts with images.
-    pub texts: ImageTexts,
+    pub markup: ImageMarkup,
     /// How images are resized.
     pub filter: Filter,
 }
@@ -116,7 +116,7 @@ impl VisionConfig {
     /// What it wants of an image.
     pub fn format(&self) -> ImageFormat {
         ImageFormat {
-            texts: &self.tower.texts,
+            markup: &self.tower.markup,
             filter: self.tower.filter,
             geometry: self.squares.geometry,
         }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Result,
-    images::{Filter, ImageGeometry, ImageTexts},
+    images::{Filter, ImageGeometry, ImageMarkup},
     model::config::{ConfigJson, Keys},
     weights::Metadata,
 };
@@ -30,11 +30,11 @@ pub const FAMILY: Family = Family {
         },
         is_seen_whole: true,
         places_rows: false,
-        texts: ImageTexts {
+        markup: ImageMarkup {
             row_token: "<image_soft_token>",
             before_whole: "\n\n<start_of_image>",
             after_whole: "<end_of_image>\n\n",
-            ..ImageTexts::plain("<start_of_image>")
+            ..ImageMarkup::plain("<start_of_image>")
         },
         filter: Filter::Bilinear,
     },

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     Result,
-    images::{Filter, GridSizes, ImageGeometry, ImageTexts},
+    images::{Filter, GridSizes, ImageGeometry, ImageMarkup},
     model::{
         architectures::Names,
         config::{
@@ -33,7 +33,7 @@ pub const TOWER: TowerKind = TowerKind {
     },
     is_seen_whole: false,
     places_rows: true,
-    texts: ImageTexts::plain("<|image_pad|>"),
+    markup: ImageMarkup::plain("<|image_pad|>"),
     filter: Filter::Bicubic,
 };
 

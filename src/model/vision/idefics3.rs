@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Result,
-    images::{Filter, ImageGeometry, ImageTexts},
+    images::{Filter, ImageGeometry, ImageMarkup},
     model::config::Keys,
     weights::Metadata,
 };
@@ -30,13 +30,13 @@ pub const FAMILY: Family = Family {
         },
         is_seen_whole: false,
         places_rows: false,
-        texts: ImageTexts {
+        markup: ImageMarkup {
             before_tile: "<fake_token_around_image><row_{row}_col_{column}>",
             after_tile_row: "\n",
             after_tiles: "\n",
             before_whole: "<fake_token_around_image><global-img>",
             after_whole: "<fake_token_around_image>",
-            ..ImageTexts::plain("<image>")
+            ..ImageMarkup::plain("<image>")
         },
         filter: Filter::Lanczos,
     },

@@ -19,7 +19,7 @@ fn text(projector: &str, geometry: ImageGeometry) -> String {
     let family = FAMILIES.iter().find(|it| it.projector == projector);
     let tower = &family.unwrap().tower;
     let format = ImageFormat {
-        texts: &tower.texts,
+        markup: &tower.markup,
         filter: tower.filter,
         geometry,
     };

@@ -73,7 +73,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// What the ops of a device read.
+    /// The layout that the ops of a device read.
     pub fn of(device: &ComputeDevice) -> Layout {
         match device.is_cpu() {
             true => Layout::Panels,

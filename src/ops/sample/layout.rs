@@ -4,6 +4,8 @@
 //! Parameters (only the host writes them): for each row the slot that samples it, and how; for each slot
 //! the sampler's parameters, its bias table, its DRY breakers and its mask. Accounts (the device
 //! updates them): for each slot what its sampler remembers.
+//!
+//! Longer than other files: the words, what writes them and what reads them change together.
 
 use serde::{Deserialize, Serialize};
 
@@ -91,7 +93,7 @@ pub struct SamplerShape {
     pub history_tokens: usize,
 }
 
-/// How a row of a step is sampled.
+/// The sampler of a row of a step, and its options.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RowChoice {
     /// The slot of its sampler.
@@ -249,7 +251,7 @@ pub(super) fn row_words(choices: &[RowChoice], slots: usize) -> Vec<u32> {
     words
 }
 
-/// How a row is sampled; `None` for padding.
+/// The choice of a row; `None` for padding.
 pub(super) fn read_row(params: &[u32], row: usize) -> Option<RowChoice> {
     let [slot, options] = [0, 1].map(|word| params[row * CHOICE_WORDS + word]);
     let mode = match options & ROW_PROCESSED {

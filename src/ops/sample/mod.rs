@@ -10,20 +10,10 @@ mod memory;
 mod result;
 mod self_test;
 
-use burn::backend::flex::FlexTensor;
-use burn::{
-    backend::{
-        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
-        tensor::{FloatTensor, IntTensor},
-    },
-    tensor::Tensor,
-};
-use burn_wgpu::CubeTensor;
-
 use super::{
     argmax::INVALID_TOKEN,
     in_place::InPlace,
-    op::{op, output_words},
+    op::*,
     step::{self, Step},
 };
 use crate::kernel::{Kernel, wgsl};

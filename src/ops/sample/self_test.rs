@@ -37,9 +37,8 @@ pub async fn samples(device: &ComputeDevice, shape: SamplerShape) -> Result<bool
     Ok(computed == expected)
 }
 
-/// Two tokens from each of several samplers that together run every stage.
-async fn sampled(device: &Device, shape: SamplerShape) -> Result<Vec<Result<u32>>> {
-    const STEPS: usize = 2;
+/// Samplers that together run every stage.
+fn kinds() -> [SamplingParams; 5] {
     let plain = SamplingParams {
         temperature: 0.8,
         seed: 7,
@@ -74,7 +73,13 @@ async fn sampled(device: &Device, shape: SamplerShape) -> Result<Vec<Result<u32>
         }),
         ..plain.clone()
     };
-    let mut kinds = vec![plain, truncated, penalised, greedy, mirostat];
+    [plain, truncated, penalised, greedy, mirostat]
+}
+
+/// Two tokens from each of the samplers that [`kinds`] describes.
+async fn sampled(device: &Device, shape: SamplerShape) -> Result<Vec<Result<u32>>> {
+    const STEPS: usize = 2;
+    let mut kinds = kinds().to_vec();
     kinds.truncate(shape.slots);
     let count = kinds.len();
     let mut memory = SamplerMemory::new(shape, device);

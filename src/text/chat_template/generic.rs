@@ -1,5 +1,5 @@
 //! Tools for templates that render none (specification 18.9): declarations, calls and results become text of messages.
-//! How a model's calls are read is in `grammar`.
+//! `grammar` reads a model's calls.
 
 use serde_json::{Map, Value as Json, json};
 

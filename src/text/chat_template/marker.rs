@@ -23,10 +23,10 @@ const CANDIDATES: [std::ops::RangeInclusive<char>; 4] = [
 ];
 
 impl Marker {
-    /// A character that is not in `texts`; `None` if they contain every candidate.
-    pub fn absent_from<'t>(texts: impl IntoIterator<Item = &'t str>) -> Option<Marker> {
+    /// A character that is not in `strings`; `None` if they contain every candidate.
+    pub fn absent_from<'t>(strings: impl IntoIterator<Item = &'t str>) -> Option<Marker> {
         let is_candidate = |character: &char| *character >= '\u{e000}';
-        let used: BTreeSet<char> = texts
+        let used: BTreeSet<char> = strings
             .into_iter()
             .flat_map(str::chars)
             .filter(is_candidate)

@@ -41,8 +41,9 @@ pub(super) fn add_filters(environment: &mut Environment<'static>) {
     environment.add_filter(
         "replace",
         |state: &mut State, value: &Value, old: &Value, new: &Value, options: Kwargs| {
-            let texts = [value, old, new].map(|value| python::text(state, value).map(Value::from));
-            let [value, old, new] = texts;
+            let strings =
+                [value, old, new].map(|value| python::text(state, value).map(Value::from));
+            let [value, old, new] = strings;
             let count: Option<i32> = options.get("count")?;
             options.assert_all_used()?;
             call(state, &value?, "replace", &[old?, new?, count.into()])

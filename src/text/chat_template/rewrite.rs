@@ -63,7 +63,7 @@ pub(super) fn rewrite(template: &str) -> Result<String, &'static str> {
     Ok(result)
 }
 
-/// How deep blocks are nested.
+/// The depth of nested blocks.
 #[derive(Default)]
 struct Blocks {
     /// The depth of each open block and its branches.

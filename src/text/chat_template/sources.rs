@@ -3,7 +3,7 @@
 /// The templates that the files of a model have. Most have one, called `default`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChatTemplates {
-    /// Names and texts, none of the names twice.
+    /// Names and strings, none of the names twice.
     named: Vec<(Box<str>, Box<str>)>,
 }
 

@@ -9,7 +9,7 @@ use super::marker::Marker;
 use super::methods;
 use super::python;
 
-/// How JSON is laid out.
+/// The layout of JSON.
 struct Layout {
     /// Repeated per level. `None` keeps everything in one line.
     indent: Option<String>,

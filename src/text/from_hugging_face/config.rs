@@ -11,7 +11,7 @@ use crate::text::chat_template::ChatTemplates;
 /// The content of the small files, joined.
 #[derive(Default)]
 pub struct Config {
-    /// Texts of tokens.
+    /// Strings of tokens.
     pub bos_token: Option<String>,
     pub eos_token: Option<String>,
     /// These override the post-processor.

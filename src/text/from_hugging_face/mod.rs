@@ -44,7 +44,7 @@ pub(super) fn describe(files: &HuggingFaceFiles<'_>) -> Result<Description<'stat
     let pipeline = Pipeline::new(&file.normalizer, &file.pre_tokenizer)?;
     let unknown_id = match (&file.model.unk_token, file.model.unk_id) {
         (Some(text), _) => tokens.id(text),
-        (None, id) => id.filter(|&id| (id as usize) < tokens.texts.len()),
+        (None, id) => id.filter(|&id| (id as usize) < tokens.strings.len()),
     };
     let spells_bytes =
         file.model.byte_fallback && pipeline.spelling == TokenSpelling::SentencePiece;
@@ -72,13 +72,13 @@ pub(super) fn describe(files: &HuggingFaceFiles<'_>) -> Result<Description<'stat
                 .end_ids
                 .into_iter()
                 .chain(ends.turn_end_id)
-                .filter(|&id| (id as usize) < tokens.texts.len())
+                .filter(|&id| (id as usize) < tokens.strings.len())
                 .collect(),
         },
         special: tokens.special,
-        middle_tokens: MiddleTokens::by_text(&tokens.texts),
+        middle_tokens: MiddleTokens::by_text(&tokens.strings),
         chat_templates: config.chat_templates,
-        texts: Cow::Owned(tokens.texts),
+        strings: Cow::Owned(tokens.strings),
         kinds: tokens.kinds,
         spelling: pipeline.spelling,
         normalizer: pipeline.normalizer,
@@ -88,7 +88,7 @@ pub(super) fn describe(files: &HuggingFaceFiles<'_>) -> Result<Description<'stat
     })
 }
 
-/// How pieces of text become tokens; `scores` are those of a unigram model.
+/// The algorithm that turns pieces of text into tokens; `scores` are those of a unigram model.
 fn algorithm(model: ModelJson, scores: Option<Vec<f64>>) -> Result<Algorithm> {
     if model.kind.as_deref() == Some("WordPiece") {
         let prefix = model.continuing_subword_prefix.as_deref();
@@ -124,7 +124,7 @@ fn algorithm(model: ModelJson, scores: Option<Vec<f64>>) -> Result<Algorithm> {
 /// Brings the ordinary tokens of WordPiece to the form of GGUF files: `▁` begins a word instead of `##` continuing
 /// one.
 fn mark_word_starts(tokens: &mut Tokens) {
-    for (text, kind) in tokens.texts.iter_mut().zip(&tokens.kinds) {
+    for (text, kind) in tokens.strings.iter_mut().zip(&tokens.kinds) {
         if *kind == TokenKind::Normal {
             *text = match text.strip_prefix(CONTINUATION) {
                 Some(rest) => rest.to_owned(),
@@ -137,21 +137,21 @@ fn mark_word_starts(tokens: &mut Tokens) {
 /// Marks the unknown token, the byte tokens and the tokens that end a text.
 fn complete_kinds(tokens: &mut Tokens, unknown_id: Option<u32>, spells_bytes: bool) {
     let is_byte = |text: &str| spells_bytes && byte_of(text).is_some();
-    for ((text, kind), id) in tokens.texts.iter().zip(&mut tokens.kinds).zip(0..) {
+    for ((text, kind), id) in tokens.strings.iter().zip(&mut tokens.kinds).zip(0..) {
         if *kind == TokenKind::Normal && Some(id) == unknown_id {
             *kind = TokenKind::Unknown;
         } else if *kind == TokenKind::Normal && is_byte(text) {
             *kind = TokenKind::Byte;
         }
     }
-    settle_kinds(&tokens.texts, &mut tokens.kinds);
+    settle_kinds(&tokens.strings, &mut tokens.kinds);
 }
 
 /// The tokens that start and end a text, and whether prompts get them.
 struct Ends {
     bos_id: Option<u32>,
     eos_id: Option<u32>,
-    /// The token that the configuration names, if texts get another one.
+    /// The token that the configuration names, if strings get another one.
     turn_end_id: Option<u32>,
     adds_bos: bool,
     adds_eos: bool,
@@ -159,10 +159,10 @@ struct Ends {
 
 impl Ends {
     fn new(post_processor: &Value, config: &Config, tokens: &Tokens) -> Result<Ends> {
-        let find = |text: &str| tokens.texts.iter().position(|known| known == text);
+        let find = |text: &str| tokens.strings.iter().position(|known| known == text);
         let id_of = |text: &str| find(text).map(|id| id as u32);
         let added = post_processor::ends(post_processor, id_of)?;
-        let outside = |id: &u32| *id as usize >= tokens.texts.len();
+        let outside = |id: &u32| *id as usize >= tokens.strings.len();
         if let Some(id) = added.first.iter().chain(&added.last).find(|id| outside(id)) {
             return Err(invalid(format_args!(
                 "the post_processor's token {id} does not exist"
@@ -170,7 +170,7 @@ impl Ends {
         }
         let named = |text: &Option<String>| text.as_deref().and_then(id_of);
         let bos_id = added.first.or(named(&config.bos_token));
-        // The token that texts get; the token that ends a turn may be another one.
+        // The token that strings get; the token that ends a turn may be another one.
         let eos_id = added.last.or(named(&config.eos_token));
         let adds = |name: &str, given: Option<bool>, id: Option<u32>, default| match given {
             Some(true) if id.is_none() => Err(Error::InvalidModelFile(format!(

@@ -10,7 +10,7 @@ use crate::Result;
 
 /// The tokens by id.
 pub struct Tokens {
-    pub texts: Vec<String>,
+    pub strings: Vec<String>,
     pub kinds: Vec<TokenKind>,
     /// The scores by id, if the model is a unigram model.
     pub scores: Option<Vec<f64>>,
@@ -27,8 +27,8 @@ impl Tokens {
         let (entries, scores) = match std::mem::take(&mut file.model.vocab) {
             Vocab::Ids(entries) => (entries, None),
             Vocab::Scores(entries) => {
-                let (texts, scores): (Vec<String>, Vec<f64>) = entries.into_iter().unzip();
-                (texts.into_iter().zip(0..).collect(), Some(scores))
+                let (strings, scores): (Vec<String>, Vec<f64>) = entries.into_iter().unzip();
+                (strings.into_iter().zip(0..).collect(), Some(scores))
             }
         };
         // An added token that the model has too gets the model's id, regardless of its id in the file.
@@ -58,7 +58,7 @@ impl Tokens {
             )));
         }
         let mut tokens = Tokens {
-            texts: vec![String::new(); highest + 1],
+            strings: vec![String::new(); highest + 1],
             kinds: vec![TokenKind::Unused; highest + 1],
             scores,
             special: Vec::with_capacity(added.len()),
@@ -88,9 +88,9 @@ impl Tokens {
     fn put(&mut self, id: u32, text: &str, kind: TokenKind) -> Result<()> {
         let index = id as usize;
         if self.kinds[index] == TokenKind::Unused {
-            text.clone_into(&mut self.texts[index]);
+            text.clone_into(&mut self.strings[index]);
             self.kinds[index] = kind;
-        } else if self.texts[index] != text {
+        } else if self.strings[index] != text {
             return Err(invalid(format_args!("two tokens have the id {id}")));
         }
         Ok(())
@@ -98,7 +98,7 @@ impl Tokens {
 
     /// The id of a token with this text.
     pub fn id(&self, text: &str) -> Option<u32> {
-        let index = self.texts.iter().position(|known| known == text);
+        let index = self.strings.iter().position(|known| known == text);
         index.filter(|_| !text.is_empty()).map(|index| index as u32)
     }
 }

@@ -5,13 +5,12 @@ use burn::tensor::{Device, Tensor};
 use super::inputs::{rows, wave};
 use crate::ops::{
     Variant,
-    attention::{AttentionShape, attention},
+    attention::{AttentionShape, attention, whole_attention},
     attention_split::{self, attention_split},
     kv_memory::{KvFormat, KvMemory},
     matvec::MAX_TOKENS,
     rope_kv::{RopeShape, turns},
     step::{PAGE_TOKENS, Segment, Step},
-    whole_attention::whole_attention,
 };
 
 /// An attention to compute.

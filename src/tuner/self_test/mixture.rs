@@ -8,8 +8,7 @@ use crate::{
     device::upload,
     ops::{
         Activation, Variant,
-        expert_gated_matmul::expert_gated_matmul,
-        expert_gated_matvec::expert_gated_matvec,
+        expert_gated_product::{expert_gated_matmul, expert_gated_matvec},
         expert_matmul::expert_matmul,
         expert_matvec::expert_matvec,
         group_experts::group_experts,

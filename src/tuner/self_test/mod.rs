@@ -9,10 +9,9 @@ use crate::{
     device::{ComputeDevice, read},
     ops::{
         Activation, Addends, Arithmetic, Finish, Kernel, Variant, dry_run,
-        gated_matmul::gated_matmul,
-        gated_matvec::gated_matvec,
-        matmul::matmul,
-        matvec::{MAX_TOKENS, matvec},
+        gated_product::{gated_matmul, gated_matvec},
+        matvec::MAX_TOKENS,
+        product::{matmul, matvec},
     },
     tensor_types::TensorType,
 };

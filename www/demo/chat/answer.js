@@ -1,15 +1,16 @@
 //! Streams the answer to a conversation.
 
-/** @import { ChatRequestMessage, Engine, Usage } from "../../dist/index.js" */
+import { SpeedMeter } from "../page/speed_meter.js";
+
+/**
+ * @import { ChatRequestMessage, Engine } from "../../dist/index.js"
+ * @import { Measures } from "../page/speed_meter.js"
+ */
 
 /**
  * @typedef {object} Answer
  * @property {string} content
  * @property {string} reasoning
- *
- * @typedef {object} End
- * @property {string | null} finishReason
- * @property {Usage | undefined} usage
  */
 
 /**
@@ -20,10 +21,12 @@
  * @param {ChatRequestMessage[]} messages
  * @param {AbortSignal} signal
  * @param {(answer: Answer) => void} onText
- * @returns {Promise<End>}
+ * @returns {Promise<Measures>}
  * @throws whatever the engine throws; the caller keeps the text so far
  */
 export async function answer(engine, fields, messages, signal, onText) {
+  const meter = new SpeedMeter();
+  const { measures } = meter;
   const body = {
     ...fields,
     messages,
@@ -33,19 +36,18 @@ export async function answer(engine, fields, messages, signal, onText) {
     stream_options: { include_usage: true, continuous_usage_stats: true },
   };
   const text = { content: "", reasoning: "" };
-  /** @type {End} */
-  const end = { finishReason: null, usage: undefined };
   const stream = await engine.chat.completions.create(body, { signal });
   for await (const { choices, usage } of stream) {
-    if (usage) end.usage = usage;
+    if (usage) measures.usage = usage;
     const choice = choices[0];
     if (choice === undefined) continue;
-    end.finishReason = choice.finish_reason ?? end.finishReason;
+    measures.finishReason = choice.finish_reason ?? measures.finishReason;
     const { content, reasoning_content } = choice.delta;
     if (!content && !reasoning_content) continue;
     text.content += content ?? "";
     text.reasoning += reasoning_content ?? "";
+    meter.text();
     onText({ ...text });
   }
-  return end;
+  return measures;
 }

@@ -1,8 +1,8 @@
 //! The chat tab: sends messages, streams answers, edits and regenerates them. Conversations are kept by `library.js`.
 
-import { byId, showText } from "../dom.js";
-import { ImageTray } from "../images.js";
-import { errorInWords } from "../words.js";
+import { byId, showText } from "../page/dom.js";
+import { ImageTray } from "../page/images.js";
+import { errorInWords, rateInWords } from "../page/words.js";
 import { answer } from "./answer.js";
 import { requestMessages } from "./conversation.js";
 import { Library } from "./library.js";
@@ -12,6 +12,7 @@ import { withStops } from "./template.js";
 
 /**
  * @import { Engine } from "../../dist/index.js"
+ * @import { Measures } from "../page/speed_meter.js"
  * @import { Message } from "./conversation.js"
  */
 
@@ -31,6 +32,9 @@ import { withStops } from "./template.js";
  * @property {Message} [continued] the answer that goes on
  */
 
+const NO_MODEL = "No model is loaded. Load one, or wait until it is ready.";
+const NO_TEMPLATE = "This model has no chat template.";
+
 /** From the end of the messages up to this distance, new text keeps the end in view. */
 const NEAR_END_PX = 80;
 
@@ -39,6 +43,10 @@ export class Chat {
   #model;
   /** @type {() => Record<string, unknown>} */
   #fields;
+  /** @type {(fields: Record<string, unknown>) => void} */
+  #onRequest;
+  /** @type {(measures: Measures) => void} */
+  #onMeasured;
   /** @type {AbortController | undefined} */
   #running;
   #library = new Library(() => this.#open());
@@ -69,10 +77,14 @@ export class Chat {
   /**
    * @param {() => ChatModel | undefined} model the current one, if it is loaded
    * @param {() => Record<string, unknown>} fields of the request besides the messages
+   * @param {(fields: Record<string, unknown>) => void} onRequest called with all fields of each request
+   * @param {(measures: Measures) => void} onMeasured called at the end of an answer
    */
-  constructor(model, fields) {
+  constructor(model, fields, onRequest, onMeasured) {
     this.#model = model;
     this.#fields = fields;
+    this.#onRequest = onRequest;
+    this.#onMeasured = onMeasured;
     this.#composer.addEventListener("submit", (event) => {
       event.preventDefault();
       void this.#submit();
@@ -99,6 +111,9 @@ export class Chat {
     const idle = this.#running === undefined;
     const model = this.#model();
     const canSend = idle && model?.hasTemplate === true;
+    const said = this.#state.textContent;
+    const isOver = (said === NO_MODEL && model) || (said === NO_TEMPLATE && model?.hasTemplate);
+    if (isOver) this.#state.textContent = "";
     // Not `disabled`: that would take away the keyboard focus.
     this.#send.setAttribute("aria-disabled", String(!canSend));
     if (idle && document.activeElement === this.#stop) this.#text.focus();
@@ -175,9 +190,7 @@ export class Chat {
   #canAnswer() {
     const model = this.#model();
     if (model?.hasTemplate) return true;
-    this.#state.textContent = model
-      ? "This model has no chat template."
-      : "No model is loaded. Load one, or wait until it is ready.";
+    this.#state.textContent = model ? NO_TEMPLATE : NO_MODEL;
     return false;
   }
 
@@ -215,6 +228,7 @@ export class Chat {
     try {
       const fields = withStops(model.isSimple, this.#fields());
       if (continued) Object.assign(fields, { continue_final_message: true });
+      this.#onRequest({ ...fields, messages: sent });
       // A continued prompt has no white space at its end.
       const begin = continued?.content.trimEnd() ?? "";
       let begun = false;
@@ -229,8 +243,11 @@ export class Chat {
         this.#partialSaves.changed(conversation);
         this.#follow(() => view?.update(message));
       });
-      const tokens = end.usage
-        ? ` ${end.usage.prompt_tokens} + ${end.usage.completion_tokens} tokens.`
+      this.#onMeasured(end);
+      const { usage, decodeRate } = end;
+      const speed = decodeRate === undefined ? "" : `, ${rateInWords(decodeRate)}`;
+      const tokens = usage
+        ? ` ${usage.prompt_tokens} + ${usage.completion_tokens} tokens${speed}.`
         : "";
       state =
         end.finishReason === "length" ? "Done: reached the maximum number of tokens." : "Done.";

@@ -1,8 +1,8 @@
 //! The conversations that the browser keeps: the current one, the list, and the buttons for it: new, rename, delete, export.
 
-import { byId, showText } from "../dom.js";
-import { recall, remember } from "../memory.js";
-import { errorInWords } from "../words.js";
+import { byId, showText } from "../page/dom.js";
+import { recall, remember } from "../page/memory.js";
+import { errorInWords } from "../page/words.js";
 import { asJson, asMarkdown, newConversation, titleOf } from "./conversation.js";
 import { openStore, temporaryStore } from "./store.js";
 

@@ -1,8 +1,8 @@
 //! One message on the page: its text, what the model thought, and its buttons. What the buttons do is `chat.js`'s concern.
 
-import { copyOnClick } from "../dom.js";
+import { copyOnClick } from "../page/dom.js";
 import { markdown } from "./markdown.js";
-import { thumbnail } from "../images.js";
+import { thumbnail } from "../page/images.js";
 
 /** @import { Message } from "./conversation.js" */
 

@@ -1,6 +1,6 @@
 //! Whether the model has a chat template, and a simple one for models that have none.
 
-import { recall, remember } from "../memory.js";
+import { recall, remember } from "../page/memory.js";
 
 /** @import { Engine } from "../../dist/index.js" */
 

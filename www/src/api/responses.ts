@@ -47,6 +47,9 @@ interface OtherText {
 /** The events of a response, to be iterated once. Leaving the loop or calling `cancel()` stops the generation. */
 export type ResponseStream = AnswerStream<ResponseEvent>;
 
+/** A response that was not streamed, with its text as the `openai` package adds it. */
+export type WholeResponse = ResponseObject & { output_text: string };
+
 /** The Responses API. */
 export class Responses {
   readonly #calls: Calls;
@@ -68,9 +71,18 @@ export class Responses {
   create(
     body: ResponseRequest & { stream?: false | null },
     options?: CallOptions,
-  ): Promise<ResponseObject>;
-  create(body: ResponseRequest, options?: CallOptions): Promise<ResponseObject | ResponseStream>;
-  create(body: ResponseRequest, options?: CallOptions): Promise<ResponseObject | ResponseStream> {
-    return this.#calls.post<ResponseObject, ResponseEvent>("responses", body, options);
+  ): Promise<WholeResponse>;
+  create(body: ResponseRequest, options?: CallOptions): Promise<WholeResponse | ResponseStream>;
+  create(body: ResponseRequest, options?: CallOptions): Promise<WholeResponse | ResponseStream> {
+    const answer = this.#calls.post<ResponseObject, ResponseEvent>("responses", body, options);
+    // A stream is returned as it is, because it can be iterated before it is awaited.
+    if (body?.stream === true) return answer as ComingStream<ResponseStream>;
+    return answer.then((whole) => withOutputText(whole as ResponseObject));
   }
+}
+
+/** The text of all messages of a response. */
+function withOutputText(response: ResponseObject): WholeResponse {
+  const parts = response.output.flatMap((item) => (item.type === "message" ? item.content : []));
+  return { ...response, output_text: parts.map(({ text }) => text).join("") };
 }

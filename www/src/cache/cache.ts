@@ -10,7 +10,7 @@ import {
 import { shownUrl } from "../model_source/store/cache_key.js";
 import type { Folder } from "../model_source/store/file_system.js";
 import { removeEntry } from "../model_source/store/remove_entry.js";
-import { type CachedModel, selectKeys } from "./selection.js";
+import { type CachedModel, selectFiles } from "./selection.js";
 import { InpageError, asInpageError } from "../api/inpage_error.js";
 
 /** A file in the cache. A split model or a folder has several. */
@@ -85,7 +85,7 @@ export class ModelCache {
    * @throws InpageError `cache_in_use` if one is being downloaded or read; the others are deleted
    */
   async delete(model: CachedModel): Promise<CachedFile[]> {
-    const selects = selected(model);
+    const selects = await selected(model);
     return deleteAll((await listEntries()).filter(({ key }) => selects(key)));
   }
 
@@ -140,7 +140,7 @@ export class ModelCache {
   }
 
   async #folders(model: CachedModel): Promise<Folder[]> {
-    const selects = selected(model);
+    const selects = await selected(model);
     const entries = (await listEntries()).filter(({ key }) => selects(key));
     const folder = await cacheFolder();
     if (folder === undefined || entries.length === 0) {
@@ -153,10 +153,10 @@ export class ModelCache {
   }
 }
 
-/** @throws InpageError `invalid_option` if `model` does not name a URL */
-function selected(model: CachedModel): (key: string) => boolean {
+/** @throws InpageError `invalid_option` if `model` does not name a URL or a model of the catalog */
+async function selected(model: CachedModel): Promise<(key: string) => boolean> {
   try {
-    return selectKeys(model);
+    return await selectFiles(model);
   } catch (error) {
     throw asInpageError(error);
   }

@@ -2,6 +2,7 @@
 
 import type { ModelLocation } from "../exchange/protocol.js";
 import { cacheKey } from "../model_source/store/cache_key.js";
+import { withFiles } from "../options/catalog_name.js";
 import { type ModelWithId, resolveModel } from "../options/model.js";
 
 /** A `model` as given to `createEngine`, or the key of one file as listed by `cache.list()`. */
@@ -23,7 +24,7 @@ export function identityOf(location: ModelLocation): unknown {
  *
  * @throws TypeError if `model` does not name a URL
  */
-export function selectKeys(model: CachedModel): (key: string) => boolean {
+function selectKeys(model: CachedModel): (key: string) => boolean {
   const { location } = resolveModel(model);
   if (location.kind !== "url") throw new TypeError("local files are not cached: name a URL");
   const own = cacheKey(location.urls[0] ?? "", location.ignoreQuery);
@@ -38,4 +39,16 @@ export function selectKeys(model: CachedModel): (key: string) => boolean {
     const isInside = name !== false && !name.includes("/");
     return key === model || (isInside && origin === folder.origin && search === folder.search);
   };
+}
+
+/**
+ * The same for a model of the catalog by its name: the files of the model and of its projector.
+ *
+ * @throws TypeError if `model` does not name a URL
+ */
+export async function selectFiles(model: CachedModel): Promise<(key: string) => boolean> {
+  const files = await withFiles(model);
+  const places = [files.model as CachedModel, files.projector ?? []].flat();
+  const selects = places.map(selectKeys);
+  return (key) => selects.some((has) => has(key));
 }

@@ -20,7 +20,12 @@ import { type Answering, createFetchDoor, networkFetch } from "../api/fetch_door
 import type { LoraAdapter } from "../options/lora.js";
 import { EngineEvents, eventOf } from "./events.js";
 import { setInternals } from "./internals.js";
+import { attemptsOf, optionsOfModels } from "../models/attempts.js";
+import { FittedModel } from "../models/fitted.js";
+import { type CrashedLoad, crashedLoad, hasMarks } from "../models/load_marks.js";
+import { deviceBudgetBytes, pageHints } from "../device_budget.js";
 import { ModelGroup } from "../models/group.js";
+import { haveName, withFilesOfNames } from "../options/catalog_name.js";
 import { invalidOption, refuseUnknownOptions } from "../options/names.js";
 import { refusePlace } from "../options/place_check.js";
 import { relay } from "../api/relay.js";
@@ -45,7 +50,8 @@ import { answerWithUpstream, replacesFailedEngine } from "../api/upstream.js";
  */
 export async function createEngine(options: EngineOptions = {}): Promise<Engine> {
   options.signal?.throwIfAborted();
-  const engine = engineOf(options);
+  const named = haveName(options) ? await withFilesOfNames(options) : options;
+  const engine = engineOf(named, hasMarks(named) ? await crashesOf(named) : []);
   try {
     if (!options.background) await engine.ready;
   } catch (error) {
@@ -58,11 +64,11 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
 }
 
 /** @throws InpageError `invalid_option` for an option that cannot be used, and those of `refusePlace` */
-function engineOf(options: EngineOptions): Engine {
+function engineOf(options: EngineOptions, crashes: Crashes): Engine {
   refuseUnknownOptions(options);
   refusePlace(options);
   try {
-    return new Engine(options);
+    return new Engine(options, crashes);
   } catch (error) {
     // Only the options are read here.
     throw error instanceof TypeError ? invalidOption(error.message, error) : error;
@@ -73,18 +79,48 @@ function engineOf(options: EngineOptions): Engine {
  * An answer to a request that comes while the model loads is worth waiting for, unless another server would answer
  * meanwhile.
  */
-function withDefaults(options: EngineOptions): EngineOptions {
-  const { endpoint, upstream, memoryBudgetBytes } = options;
+function withDefaults(options: EngineOptions): EngineOptions & { isDevices: boolean } {
+  const { endpoint, upstream } = options;
+  const hints = options.memoryBudgetBytes === undefined ? pageHints() : undefined;
+  const ofDevice = hints && deviceBudgetBytes(hints);
+  const memoryBudgetBytes = options.memoryBudgetBytes ?? ofDevice;
   const whenModelNotReady = endpoint?.whenModelNotReady ?? (upstream ? "error" : "wait");
   const isNumber = typeof memoryBudgetBytes === "number" && memoryBudgetBytes > 0;
   if (memoryBudgetBytes !== undefined && !isNumber) {
     throw new TypeError(`memoryBudgetBytes must be a positive number, not ${memoryBudgetBytes}`);
   }
+  const { memoryBudgetBytes: _, ...others } = options;
   return {
-    ...options,
-    ...(isNumber && { memoryBudgetBytes: Math.floor(memoryBudgetBytes) }),
+    ...others,
+    ...(isNumber &&
+      memoryBudgetBytes !== Number.POSITIVE_INFINITY && {
+        memoryBudgetBytes: Math.floor(memoryBudgetBytes),
+      }),
     endpoint: { ...endpoint, whenModelNotReady },
+    isDevices: ofDevice !== undefined,
   };
+}
+
+/** Loads of each model, `model` first, that ended with their tab. */
+type Crashes = readonly (CrashedLoad | undefined)[];
+
+/** @throws InpageError `invalid_option` for an option that cannot be used */
+function crashesOf(options: EngineOptions): Promise<Crashes> {
+  return throwingInpageErrors(() => Promise.all(optionsOfModels(options).map(crashedLoad)));
+}
+
+/** One model. It takes attempts where memory is short, a load has ended with its tab, or there are other models. */
+function oneModel(
+  { fitMemory, ...options }: EngineOptions,
+  crashes: Crashes,
+  isDevices: boolean,
+  onChange: (change: EngineChange) => void,
+): EngineCore {
+  const attempts = attemptsOf(options, crashes, fitMemory ?? isDevices);
+  const [first] = attempts;
+  return attempts.length === 1 && first?.model === 0 && !crashes[0]
+    ? new SingleModel(first.options, onChange)
+    : new FittedModel(attempts, crashes[0], onChange);
 }
 
 /** The key of the method that `await using` calls; the one of bundlers where the program has none. */
@@ -121,9 +157,9 @@ export class Engine extends EngineEvents implements AsyncDisposable {
   #state: LoadState;
 
   /** Use `createEngine`. */
-  constructor(given: EngineOptions) {
+  constructor(given: EngineOptions, crashes: Crashes = []) {
     super();
-    const options = withDefaults(given);
+    const { isDevices, ...options } = withDefaults(given);
     const { models, fetchOrigins = [], persist, signal, upstream, onProgress } = options;
     const { apiKey, basePaths, profile } = options.endpoint ?? {};
     this.basePaths = basePaths ?? basePathsOf(profile);
@@ -140,7 +176,7 @@ export class Engine extends EngineEvents implements AsyncDisposable {
     };
     const core =
       models === undefined
-        ? new SingleModel(options, onChange)
+        ? oneModel(options, crashes, isDevices, onChange)
         : new ModelGroup(options, this.basePaths, onChange);
     this.#core = core;
     setInternals(this, {

@@ -5,6 +5,7 @@ import { codeOf, messageOf } from "../exchange/error_response.js";
 import type { InspectionOptions, ModelInspection } from "../generated/types.js";
 import type { LoadOptions } from "../options/engine_options.js";
 import type { HubOptions } from "../options/hub.js";
+import { withFiles } from "../options/catalog_name.js";
 import { InpageError } from "../api/inpage_error.js";
 import { type ModelOption, resolveModel } from "../options/model.js";
 import { openHeads } from "../model_source/head_files.js";
@@ -53,7 +54,7 @@ export async function inspectModel(
       started = undefined;
       throw error;
     });
-    const { location } = resolveModel(model, hub);
+    const { location } = resolveModel((await withFiles(model)).model, hub);
     const files = await openHeads(location, signal);
     try {
       return await wasm.inspectModel(files, { ...inspection, load });

@@ -1,6 +1,6 @@
 //! The report of `engine.info()`.
 
-import type { EngineInfo as EngineState, LoadReport } from "../generated/types.js";
+import type { EngineInfo as EngineState, KvFormat, LoadReport } from "../generated/types.js";
 
 /** Where the model's files are kept; the members are missing for local files. */
 export interface ModelStorage {
@@ -31,10 +31,33 @@ export interface EngineIsolation {
   isolationReason?: string;
 }
 
+/** How a model was loaded where memory is short. */
+export interface EngineFit {
+  /** Loads of the model on this device ended with their tab: probably the system ended it for its memory. */
+  previousLoadCrashed?: {
+    /** How many, since the last one that succeeded. */
+    loads: number;
+    /** When the last one was begun, in milliseconds since 1970. */
+    atMs: number;
+  };
+  /** What was changed so that the model could be loaded. */
+  fitted?: {
+    /** The KV cache is in this format instead of f16. */
+    kvFormat?: KvFormat;
+    /** The context is this long instead of 4,096 tokens. */
+    contextTokens?: number;
+    /** 0: it is `model`; otherwise which one of `fallbackModels` it is, counted from 1. */
+    fallback: number;
+    /** Why the model was not loaded as asked. */
+    reason: string;
+  };
+}
+
 /** The report of one model. */
 export type ModelInfo = Partial<EngineState & LoadReport> &
   ModelStorage &
   EngineIsolation &
+  EngineFit &
   EngineSharing & {
     /** Memory that counts towards `memoryBudgetBytes`; only of a loaded model of an engine with several. */
     memoryBytes?: number;

@@ -25,7 +25,7 @@ export type ChatChoice = { index: number, message: ChatCompletionMessage, logpro
 export type ChatChunkChoice = { index: number, delta: ChatDelta, logprobs: ChatLogprobs | null,
   /** Null in all chunks of a choice but the last. */
   finish_reason: "stop" | "length" | "tool_calls" | "function_call" | null,
-  /** Only in the last chunk of a choice: the stop string, expression or stop id that ended it, otherwise null. */
+  /** The stop string, expression or stop id that ended the choice, otherwise null; only in its last chunk. */
   stop_reason?: StopReason | null,
   /** The ids of the tokens that the chunk adds; only with `return_tokens_as_token_ids` or `return_token_ids`. */
   token_ids?: Array<number>, };
@@ -53,7 +53,7 @@ export type ChatCompletionChunk = { id: string, object: "chat.completion.chunk",
   model: string,
   /** Changes with anything that the output depends on. */
   system_fingerprint: string, choices: Array<ChatChunkChoice>,
-  /** Only with `include_usage`, and null in chunks that hold no counts. */
+  /** The numbers of tokens, only with `include_usage`, and null in chunks that hold no counts. */
   usage?: ChatUsage | null,
   /** Times of the request. Present with the switch `timings`, in the last chunk that has a choice. */
   timings?: Timings,
@@ -249,22 +249,22 @@ export type ChatCompletionMessage = { role: "assistant",
   content: string | null,
   /** Always null. */
   refusal: string | null,
-  /** What the model thought before. */
+  /** The reasoning before the content. */
   reasoning_content?: string, tool_calls?: Array<ChatToolCall>,
   /** The call, if the request has `functions`. */
   function_call?: ChatFunctionCall, };
 
 /** Details of the generated tokens. */
 export type ChatCompletionTokens = {
-  /** Those before the message. */
+  /** Tokens before the content of the message. */
   reasoning_tokens: number, };
 
 /** A part of a message's content. */
 export type ChatContentPart = { "type": "text", text: string, } | { "type": "refusal", refusal: string, } | { "type": "image_url", image_url: string | { url: string, detail?: string | null }, };
 
-/** What a chunk adds to a message. */
+/** The addition of a chunk to a message. */
 export type ChatDelta = {
-  /** Only in the first chunk of a choice. */
+  /** The role, only in the first chunk of a choice. */
   role?: "assistant", content?: string, reasoning_content?: string, tool_calls?: Array<ChatToolCallDelta>,
   /** The call, if the request has `functions`. */
   function_call?: ChatFunctionDelta, };
@@ -292,7 +292,7 @@ export type ChatMessage = { role: "system" | "developer" | "user" | "assistant" 
   function_call?: { name: string, arguments: string } | null,
   /** The call that a tool answers. */
   tool_call_id?: string | null,
-  /** What the assistant thought; also called `reasoning`. */
+  /** The reasoning of the assistant; also called `reasoning`. */
   reasoning_content?: string | null,
   /** Why the assistant refused. */
   refusal?: string | null, };
@@ -312,7 +312,7 @@ export type ChatToken = { token: string, logprob: number,
 
 /** A token and the most likely ones in its place. */
 export type ChatTokenLogprob = {
-  /** As many as requested, best first. */
+  /** The most likely tokens, as many as requested, best first. */
   top_logprobs: Array<ChatToken>, token: string, logprob: number,
   /** UTF-8, which may be a part of a character. */
   bytes: Array<number>, };
@@ -320,11 +320,11 @@ export type ChatTokenLogprob = {
 /** A call that the model has written. */
 export type ChatToolCall = { id: string, type: "function", function: ChatFunctionCall, };
 
-/** What a chunk adds to a call. */
+/** The addition of a chunk to a call. */
 export type ChatToolCallDelta = {
   /** The call, counted from 0. */
   index: number,
-  /** Only in a call's first delta. */
+  /** The id of the call, only in its first delta. */
   id?: string, type?: "function", function: ChatFunctionDelta, };
 
 /** Token counts of a request. */
@@ -332,7 +332,7 @@ export type ChatUsage = { prompt_tokens: number, completion_tokens: number, tota
 
 /** A completion, or a chunk of a streamed one. */
 export type Completion = {
-  /** Only with the switch `schemaUrl`. */
+  /** The URL of the switch `schemaUrl`, if it is set. */
   $schema?: string, id: string, object: "text_completion",
   /** Unix seconds. */
   created: number,
@@ -340,9 +340,9 @@ export type Completion = {
   model: string,
   /** Changes with anything that the output depends on. */
   system_fingerprint: string, choices: Array<CompletionChoice>,
-  /** In a stream only with `include_usage`, and null in chunks that hold no counts. */
+  /** The numbers of tokens; in a stream only with `include_usage`, and null in chunks that hold no counts. */
   usage?: Usage | null,
-  /** With `perf_metrics_in_response`; in a stream in the last chunk that has a choice. */
+  /** Times and counts, with `perf_metrics_in_response`; in a stream in the last chunk that has a choice. */
   perf_metrics?: PerfMetricsMember,
   /** Times of the request. Present with the switch `timings`; a stream has them in the last chunk that has a choice. */
   timings?: Timings, };
@@ -360,11 +360,11 @@ export type CompletionChoice = { index: number, text: string,
   prompt_logprobs?: (Record<string, PromptLogprob> | null)[],
   /** Null in all chunks of a choice but the last. */
   finish_reason: "stop" | "length" | null,
-  /** Only in the last part of a choice: the stop string or stop id that ended it, otherwise null. */
+  /** The stop string or stop id that ended the choice, otherwise null; only in its last part. */
   stop_reason?: StopReason | null,
   /** A complete call of one of the request's tools; in a stream in the choice's last chunk. */
   tool_calls?: ToolCall[],
-  /** With `raw_output`; in a stream in the choice's last chunk. */
+  /** What the model was given and what it generated, with `raw_output`; in a stream in the choice's last chunk. */
   raw_output?: RawOutput, };
 
 /** A request; `docs/api.md` says what each field means. Unknown fields are passed on. */
@@ -375,9 +375,9 @@ export type CompletionFields = {
   user?: string | null,
   /** One prompt or several, each as a string or as token ids; both may be mixed with the switch `mixedPrompts`. */
   prompt: string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[] | null,
-  /** What follows the completion. */
+  /** The text that follows the completion. */
   suffix?: string | null,
-  /** What `suffix` means. */
+  /** The meaning of `suffix`. */
   suffix_mode?: "append" | "fim" | "reject" | null,
   /** Whether the tokenizer adds its start-of-text token to a prompt that is text. */
   add_special_tokens?: boolean | null,
@@ -615,7 +615,7 @@ export type EmbeddingFields = {
   user?: string | null,
   /** One text or several, each as a string or as token ids; none empty, and at most 2048. Both may be mixed with the switch `mixedPrompts`. */
   input: string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[],
-  /** How vectors are written: as numbers, or as little-endian 32-bit floats in base64. */
+  /** The form of vectors: numbers, or little-endian 32-bit floats in base64. */
   encoding_format?: "float" | "base64" | null,
   /** Keep this many elements of each vector, and normalize it again. */
   dimensions?: number | null,
@@ -638,7 +638,7 @@ export type EmbeddingUsage = { prompt_tokens: number, total_tokens: number, };
 export type EndpointRoute = {
   /** Below a base path. If it ends with a slash, the rest of the URL's path is the parameter. */
   path: string, method: "GET" | "POST",
-  /** What a model has to be able to do, so that the name `default` means it. Null: the route answers without a model. */
+  /** The capability that a model needs, so that the name `default` means it. Null: the route answers without a model. */
   capability: Capability | null,
   /** The requests that another server may answer instead. */
   upstream: Upstream, };
@@ -658,7 +658,7 @@ export type EngineSwitches = Partial<Switches> & { profile?: "default" | "openai
 /** The body of every answer that is an error. */
 export type ErrorBody = { error: ErrorObject, };
 
-/** What went wrong. */
+/** The fault. */
 export type ErrorObject = { message: string,
   /** The kind of error, such as `invalid_request_error`. */
   type: string,
@@ -782,7 +782,7 @@ export type InspectedTokenizer = {
   /** The kind, as `tokenizer.ggml.model` names it in GGUF files: `gpt2` (BPE), `llama` (SentencePiece
   * BPE), `t5` (SentencePiece unigram). */
   kind: string,
-  /** How text is split before BPE: `tokenizer.ggml.pre`. */
+  /** The pre-tokenizer, which splits text before BPE: `tokenizer.ggml.pre`. */
   preTokenizer: string | null,
   /** Number of tokens. */
   tokens: number,
@@ -978,7 +978,7 @@ export type MessageBlock = { "type": "text", text: string,
 /** The part that an event appends to a block. */
 export type MessageBlockDelta = { "type": "text_delta", text: string, } | { "type": "thinking_delta", thinking: string, } | { "type": "input_json_delta", partial_json: string, };
 
-/** How a message ended; the members are null until it has. */
+/** The end of a message; the members are null until it has ended. */
 export type MessageEnd = { stop_reason: MessageStopReason | null,
   /** The stop sequence that ended it, if one did. */
   stop_sequence: string | null, };
@@ -1230,13 +1230,13 @@ export type MirostatTargetUnit = "perplexity" | "bits";
 export type ModelCard = { id: string, object: "model",
   /** Unix seconds of the registration. */
   created: number, owned_by: string, status: "unloaded" | "loading" | "ready" | "failed",
-  /** In tokens; only of a ready model. */
+  /** The longest sequence in tokens; only of a ready model. */
   context_length?: number,
   /** The same, by its name in vLLM. */
   max_model_len?: number,
   /** `completions`, and `chat` if it has a chat template; or `embeddings`. */
   capabilities: Array<string>,
-  /** How tools get into prompts; only of a ready model with a chat template. */
+  /** The form of tools in prompts; only of a ready model with a chat template. */
   tools?: ToolPrompts, };
 
 /** The description of a model, and whether it runs. */
@@ -1292,7 +1292,7 @@ export type ProjectorReport = {
 
 /** A token that could be at a position of the prompt. */
 export type PromptLogprob = { logprob: number,
-  /** From 1 on; null for a token that is not among the requested best ones. */
+  /** The rank from 1 on; null for a token that is not among the requested best ones. */
   rank: number | null, decoded_token: string, };
 
 /** Details of the prompt tokens. */
@@ -1302,9 +1302,9 @@ export type PromptTokensDetails = {
 
 export type Quantize = "none" | "f32" | "f16" | "bf16" | "q8_0" | "q4_0" | "q4_1" | "q5_0" | "q5_1" | "q4_k" | "q5_k" | "q6_k";
 
-/** What the model was given and what it generated. */
+/** The prompt as the model received it, and what it generated. */
 export type RawOutput = { prompt_fragments: [string], prompt_token_ids: Array<number>,
-  /** With the texts of special tokens. */
+  /** The generated text with special tokens. */
   completion: string, completion_token_ids: Array<number>,
   /** Null without `logprobs`. */
   completion_logprobs: LogprobsContent | null, };
@@ -1508,9 +1508,9 @@ export type ResponseInputMessage = { type?: "message", role: "system" | "develop
 /** A part of a message's content, or of a tool's result. */
 export type ResponseInputPart = { "type": "input_text", text: string, } | { "type": "output_text", text: string, } | { "type": "refusal", refusal: string, };
 
-/** What the model thought. */
+/** The reasoning of the model. */
 export type ResponseInputReasoning = { type: "reasoning", content?: { type: "reasoning_text", text: string }[] | null, summary?: { type: "summary_text", text: string }[] | null,
-  /** What an answer of this endpoint had here. */
+  /** The string that an answer of this endpoint had here. */
   encrypted_content?: string | null, id?: string | null, status?: string | null, };
 
 /** The number of tokens of an input. */
@@ -1526,7 +1526,7 @@ export type ResponseItem = { "type": "reasoning", id: string, status: ResponseSt
   summary: never[],
   /** One part. */
   content: Extract<ResponsePart, { type: "reasoning_text" }>[],
-  /** With `reasoning.encrypted_content` in `include`, once the item is done: the reasoning, to be sent back. */
+  /** The reasoning, to be sent back: with `reasoning.encrypted_content` in `include`, once the item is done. */
   encrypted_content?: string, } | { "type": "message", id: string, status: ResponseStatus, role: "assistant",
   /** One part. */
   content: Extract<ResponsePart, { type: "output_text" }>[], } | { "type": "function_call", id: string, status: ResponseStatus, call_id: string, name: string,
@@ -1545,7 +1545,7 @@ export type ResponseObject = { id: string, object: "response",
   system_fingerprint: string, output: Array<ResponseItem>,
   /** Null until the response is over. */
   usage: ResponseUsage | null, temperature: number, top_p: number, frequency_penalty: number, presence_penalty: number, instructions: string | null, max_output_tokens: number | null, max_tool_calls: number | null, metadata: Record<string, string>, parallel_tool_calls: boolean, prompt_cache_key: string | null, reasoning: ResponseReasoning, safety_identifier: string | null, text: ResponseTextConfig,
-  /** As the request has it; `auto` without one. */
+  /** The choice of the request; `auto` without one. */
   tool_choice: ToolChoice, tools: ResponseTool[], top_logprobs: number, user: string | null, background: false, previous_response_id: null, service_tier: "default", store: false, truncation: "disabled", };
 
 export type ResponseOutputTokens = {
@@ -1618,7 +1618,7 @@ export type SamplingBounds = "standard" | "open";
 /** Log-probabilities in the form that the request and the switch `logprobsShape` ask for. */
 export type ShapedLogprobs = Logprobs | LogprobsContent;
 
-/** Which of the request's stops ended a candidate. */
+/** The stop of the request that ended a candidate. */
 export type StopReason = string | number;
 
 /** What a stream reports besides the text. */
@@ -1648,7 +1648,7 @@ export type StructuredOutputs = {
 /** The meaning of `suffix`. */
 export type SuffixMode = "append" | "fim" | "reject";
 
-/** How the endpoint behaves where vendors differ. The JSON form has camelCase names. */
+/** The behavior of the endpoint where vendors differ. The JSON form has camelCase names. */
 export type Switches = {
   /** Default of `include_stop_str_in_output`: whether a matched stop string is returned. */
   stopTextIncluded: boolean,
@@ -1777,17 +1777,17 @@ export type TensorTypeReport = {
 /** The start of `text_offset` when the prompt is not echoed. */
 export type TextOffsetBase = "text" | "prompt";
 
-/** How long the prompt and the completion took, waiting included, with the switch `timings`. */
+/** The time that the prompt and the completion took, waiting included, with the switch `timings`. */
 export type Timings = {
   /** Tokens of the prompt that were cached. */
   cache_n: number,
-  /** The others. */
+  /** Prompt tokens that were not cached. */
   prompt_n: number,
-  /** Until the first token. */
+  /** The time until the first token. */
   prompt_ms: number, prompt_per_token_ms: number, prompt_per_second: number,
   /** Generated tokens. */
   predicted_n: number,
-  /** From the first token on. */
+  /** The time from the first token on. */
   predicted_ms: number, predicted_per_token_ms: number, predicted_per_second: number, };
 
 /** The ids of a prompt. */
@@ -1871,7 +1871,7 @@ export type ToolName = { type: "function", name: string, } | { type: "function",
 /** The names that tools may have. */
 export type ToolNames = "standard" | "any";
 
-/** How tools get into a prompt. */
+/** The form of tools in a prompt. */
 export type ToolPrompts = "template" | "generic";
 
 /** The sizes of a vision tower. */
@@ -1901,7 +1901,7 @@ export type Upstream = "any" | "chosen" | "never";
 
 /** Token counts of a request. */
 export type Usage = { prompt_tokens: number, completion_tokens: number, total_tokens: number,
-  /** Only if some prompt tokens were cached. */
+  /** The cached tokens of the prompt, if there are some. */
   prompt_tokens_details?: PromptTokensDetails, };
 
 /** The chunk with the token counts. */
@@ -2014,3 +2014,10 @@ export const LOAD_OPTIONS: Readonly<Record<keyof LoadOptions, true>> = {
   "memoryBudgetBytes": true,
   "precision": true,
 };
+
+/** The formats of a KV cache. */
+export const KV_FORMATS: readonly KvFormat[] = [
+  "f32",
+  "f16",
+  "q8_0",
+];

@@ -9,6 +9,7 @@ import type { Connection } from "../exchange/requester.js";
 import { VERSION } from "../exchange/version.js";
 import { identityOf } from "../cache/selection.js";
 import type { EngineCore } from "./engine_core.js";
+import { markLoad } from "./load_marks.js";
 import type { EngineOptions } from "../options/engine_options.js";
 import { type Admission, EngineWorker } from "../thread/engine_worker.js";
 import { type Answering, answerOver } from "../api/fetch_door.js";
@@ -84,6 +85,12 @@ export class SingleModel implements EngineCore {
       [location, projectorFile ?? location, ...this.#lora.map(({ location }) => location)].every(
         ({ kind }) => kind === "url",
       );
+    const begin = () => {
+      const worker = this.#startOwn();
+      // Of several models, some wait for memory.
+      if (admission === undefined) markLoad(location, device, worker.worker.ready);
+      return worker;
+    };
     if (shared || isByDefault) {
       const scripts = [workerUrl, wasmUrl].map((url) => url && absolute(url));
       const adapters = this.#lora.map(({ location, ...adapter }) => [
@@ -97,7 +104,7 @@ export class SingleModel implements EngineCore {
           ...[device, threads, load, switches],
         ]),
         {
-          start: this.#startOwn,
+          start: begin,
           onChange,
           onLora: (located) => {
             this.#lora = located;
@@ -111,7 +118,7 @@ export class SingleModel implements EngineCore {
       this.#keeper = keeper;
       if (isByDefault) this.#sharedByDefault = keeper;
     } else {
-      this.#keeper = this.#startOwn();
+      this.#keeper = begin();
     }
   }
 

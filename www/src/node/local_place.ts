@@ -18,8 +18,10 @@ export function localPlace(place: string): PlaceOnDisk | undefined {
   if (!isFileUrl && (SCHEME.test(place) || place === "embedded")) return undefined;
   const path = isFileUrl ? fileURLToPath(place) : place;
   const url = pathToFileURL(path);
-  if (isOfFolder(basename(path))) return { url: new URL("./", url), isFolder: true };
-  const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  const found = statSync(path, { throwIfNoEntry: false });
+  const exists = found !== undefined;
+  if (isOfFolder(basename(path))) return { url: new URL("./", url), isFolder: true, exists };
+  const isFolder = found?.isDirectory() ?? false;
   if (isFolder && !url.pathname.endsWith("/")) url.pathname += "/";
-  return { url, isFolder };
+  return { url, isFolder, exists };
 }

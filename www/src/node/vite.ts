@@ -22,8 +22,8 @@ interface ResolvedConfig {
   publicDir: string;
 }
 
-/** The part of Vite's development server that the plugin uses. */
-interface DevServer {
+/** The part of Vite's development server and of its preview that the plugin uses. */
+interface ViteServer {
   middlewares: {
     use(
       handle: (request: IncomingMessage, response: ServerResponse, next: () => void) => void,
@@ -39,13 +39,10 @@ interface BuildContext {
 /** A plugin of Vite. */
 export interface InpagePlugin {
   name: string;
-  config(): {
-    optimizeDeps: { exclude: string[] };
-    server: { headers: Record<string, string> };
-    preview: { headers: Record<string, string> };
-  };
+  config(): { optimizeDeps: { exclude: string[] } };
   configResolved(config: ResolvedConfig): void;
-  configureServer(server: DevServer): void;
+  configureServer(server: ViteServer): void;
+  configurePreviewServer(server: ViteServer): void;
   generateBundle(this: BuildContext): void;
 }
 
@@ -62,7 +59,6 @@ export default function inpage({
   isolated = true,
   serviceWorker = "sw.js",
 }: InpagePluginOptions = {}): InpagePlugin {
-  const headers = isolated ? { ...ISOLATING } : {};
   let site: ResolvedConfig = { base: "/", publicDir: "" };
   const name = serviceWorker === false ? undefined : serviceWorker.replace(/^\//, "");
   /** The script; undefined if the site has its own. */
@@ -70,19 +66,27 @@ export default function inpage({
     name === undefined || (site.publicDir !== "" && existsSync(join(site.publicDir, name)))
       ? undefined
       : readFileSync(SERVICE_WORKER, "utf8").replace(SOURCE_MAP, "\n");
+  // Vite's option `server.headers` does not reach the pages that frameworks such as SvelteKit and Astro render.
+  const isolate = ({ middlewares }: ViteServer) => {
+    if (!isolated) return;
+    middlewares.use((_, response, next) => {
+      for (const [name, value] of Object.entries(ISOLATING)) response.setHeader(name, value);
+      next();
+    });
+  };
   return {
     name: "inpage",
     config: () => ({
       // Its worker and wasm modules are files beside the scripts, which pre-bundling would move.
       optimizeDeps: { exclude: ["inpage"] },
-      server: { headers },
-      preview: { headers },
     }),
     configResolved(config) {
       site = config;
     },
-    configureServer({ middlewares }) {
-      middlewares.use((request, response, next) => {
+    configurePreviewServer: isolate,
+    configureServer(server) {
+      isolate(server);
+      server.middlewares.use((request, response, next) => {
         const path = request.url?.replace(/\?.*/, "");
         const source = path === `${site.base}${name}` ? script() : undefined;
         if (source === undefined) return next();

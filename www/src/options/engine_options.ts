@@ -16,7 +16,7 @@ import type { UpstreamOptions } from "../api/upstream.js";
 /** The options of `createEngine`. */
 export interface EngineOptions {
   /**
-   * `"embedded"` (the model in the package; the default), the URL of a GGUF file, `hf:OWNER/NAME/FILE.gguf`, a `File`
+   * `"embedded"` (the model in the package; the default), a name of the catalog (`inpage/catalog`), the URL of a GGUF file, `hf:OWNER/NAME/FILE.gguf`, a `File`
    * or a `Blob`; or an object: one of these with the model's `id`, `{ folder: URL }` of a Hugging Face folder, or
    * `{ files: [File, ...] }` of a folder or a split GGUF file.
    */
@@ -27,7 +27,19 @@ export interface EngineOptions {
    */
   models?: ModelsOption;
   /**
-   * Most bytes of memory that the engine's models may need together; no limit if omitted. A model that needs more by itself is refused
+   * Models to load instead of `model`, in their order: when memory does not suffice for the one before, or when its last load on this
+   * device ended with its tab. They may have options of their own. `engine.info().fitted` says which one it is.
+   */
+  fallbackModels?: readonly (ModelOption | FallbackModel)[];
+  /**
+   * Where the model does not fit memory otherwise, load it with a KV cache in q8_0, then with a context of 2,048 or 1,024 tokens,
+   * unless `load` says these. `engine.info().fitted` says what was changed. The default is true on iOS and Android without
+   * `memoryBudgetBytes`.
+   */
+  fitMemory?: boolean;
+  /**
+   * Most bytes of memory that the engine's models may need together. If omitted, on iOS and Android what such a device gives a tab, and no
+   * limit elsewhere. `Infinity`: no limit. A model that needs more by itself is refused
    * before its weights are read. Of several models, those that were not used for the longest time are unloaded before another one is
    * loaded.
    */
@@ -101,6 +113,9 @@ export interface EngineOptions {
 
 /** How a model is loaded. How much memory it may need is `memoryBudgetBytes` of the engine. */
 export type LoadOptions = Omit<RustLoadOptions, "memoryBudgetBytes">;
+
+/** One of `fallbackModels` with options of its own; the others are those of the engine. */
+export type FallbackModel = Pick<OneOfModels, "model" | "projector" | "lora" | "device" | "load">;
 
 /** Several models by their names: none is empty or `default`. */
 export type ModelsOption = Readonly<Record<string, ModelOption | OneOfModels>>;

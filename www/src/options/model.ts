@@ -17,7 +17,7 @@ import { type FetchOptions, resolveRequests } from "./fetch.js";
 export type ModelOption = ModelPlace | ModelWithId;
 
 /**
- * `"embedded"`, a URL (relative to the page), `hf:OWNER/NAME/FILE.gguf` or `hf:OWNER/NAME` (a folder) with an
+ * `"embedded"`, a name of the catalog such as `qwen3-0.6b`, a URL (relative to the page), `hf:OWNER/NAME/FILE.gguf` or `hf:OWNER/NAME` (a folder) with an
  * optional `@REVISION`, or a local file. Outside of a browser, a path of a GGUF file or of a Hugging Face folder.
  */
 export type ModelPlace = string | URL | Blob;

@@ -12,7 +12,9 @@ import type { UpstreamOptions } from "../api/upstream.js";
 const ENGINE: Record<keyof EngineOptions, true> = {
   model: true,
   models: true,
+  fallbackModels: true,
   memoryBudgetBytes: true,
+  fitMemory: true,
   hub: true,
   persist: true,
   lora: true,
@@ -151,11 +153,16 @@ function isPlainObject(value: unknown): value is object {
 
 /** The one of `names` that differs from `name` by a few letters; undefined if none does. */
 function nearest(name: string, names: readonly string[]): string | undefined {
+  return nearestNames(name, names)[0];
+}
+
+/** At most three of `names` that differ from `name` by a few letters, the nearest first. */
+export function nearestNames(name: string, names: readonly string[]): string[] {
   const plain = (text: string) => text.toLowerCase().replace(/[_-]/g, "");
   const scored = names.map((it): [number, string] => [distance(plain(name), plain(it)), it]);
-  const [best] = scored.sort(([a], [b]) => a - b);
   const most = Math.max(2, Math.floor(name.length / 3));
-  return best && best[0] <= most ? best[1] : undefined;
+  const near = scored.filter(([differences]) => differences <= most).sort(([a], [b]) => a - b);
+  return near.slice(0, 3).map(([, it]) => it);
 }
 
 /** Letters that have to be added, removed or changed to make `b` of `a`. */

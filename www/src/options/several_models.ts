@@ -22,6 +22,9 @@ export const DEFAULT_NAME = "default";
 export function resolveModels(options: EngineOptions): NamedModel[] {
   const { model, models, fetchOrigins: _fetchOrigins, ...ofAll } = options;
   if (model !== undefined) throw new TypeError("model and models exclude each other");
+  for (const name of ["fallbackModels", "fitMemory"] as const) {
+    if (ofAll[name] !== undefined) throw new TypeError(`${name} is for an engine with one model`);
+  }
   if (ofAll.projector !== undefined) {
     throw new TypeError(
       "projector: give it beside its model, as in models: { name: { model, projector } }",

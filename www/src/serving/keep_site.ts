@@ -2,7 +2,7 @@
 //! model is not included, because it has its own cache.
 
 import { isFrameUrl } from "../exchange/isolated_frame.js";
-import { KEEP_HEADER, writeRelease } from "../exchange/kept_site.js";
+import { KEEP_HEADER, fileOf, newestRelease, writeRelease } from "../exchange/kept_site.js";
 
 /** The most readings of all files until two agree. */
 const MAX_READINGS = 4;
@@ -12,6 +12,8 @@ const MAX_READINGS = 4;
  * are such paths; one that names nothing is left out.
  */
 const IN_SCRIPTS = /["'`]([\w@./-]+\.(?:m?js|css|wasm))["'`]/g;
+/** A name in the glue of the wasm module that is no file. */
+const NO_FILE = "./inpage_bg.js";
 /**
  * What the tags of a page load. Links that a user follows are not included, because fetching one may have side effects.
  */
@@ -19,7 +21,7 @@ const IN_PAGES = /<(?:script|link|img|source)\b[^>]*?\s(?:src|href)\s*=\s*["']?(
 
 /**
  * Stores this page and all files that it consists of. They belong together: they are stored when two readings of all of them
- * are the same, which they are not while a new version is being deployed.
+ * are the same, which they are not while a new version is being deployed. Without a network, what an earlier visit kept stays.
  *
  * @param more URLs that cannot be found, such as files that scripts fetch
  * @throws the reason of `signal` if that aborts first
@@ -30,9 +32,18 @@ export async function keepSite(
   more: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {
+  // Asked for once: browsers log every 404.
+  const missing = new Set<string>();
   let known: string | undefined;
   for (let reading = 0; reading < MAX_READINGS; reading++) {
-    const files = await readSite(scope, more);
+    let files: Map<string, Response>;
+    try {
+      files = await readSite(scope, more, missing);
+    } catch (error) {
+      // Without a network, what an earlier visit kept is all there is.
+      if (error instanceof TypeError && (await isKept(scope))) return;
+      throw error;
+    }
     const id = await digestOf(files);
     signal.throwIfAborted();
     if (id === known) return writeRelease(scope, id, files);
@@ -41,8 +52,21 @@ export async function keepSite(
   throw new Error("the files of the site changed while they were read");
 }
 
-/** All files of this page, by URL. */
-async function readSite(scope: string, more: readonly string[]): Promise<Map<string, Response>> {
+/** Whether an earlier visit has kept this page. */
+async function isKept(scope: string): Promise<boolean> {
+  const release = await newestRelease(scope);
+  return (
+    release !== undefined &&
+    (await fileOf(scope, release, withoutHash(location.href))) !== undefined
+  );
+}
+
+/** All files of this page, by URL. Adds to `missing` what is named somewhere and does not exist. */
+async function readSite(
+  scope: string,
+  more: readonly string[],
+  missing: Set<string>,
+): Promise<Map<string, Response>> {
   const page = withoutHash(location.href);
   const needed = new Set([page, ...more.map((url) => withoutHash(new URL(url, page).href))]);
   const files = new Map<string, Response>();
@@ -53,7 +77,10 @@ async function readSite(scope: string, more: readonly string[]): Promise<Map<str
     const isNeeded = needed.has(url);
     // Servers of single-page apps answer every unknown path with the page.
     const isMissing = response.status === 404 || response.status === 410 || isPage;
-    if (!isNeeded && isMissing) return;
+    if (!isNeeded && isMissing) {
+      missing.add(url);
+      return;
+    }
     if (!response.ok) throw new Error(`${url} answered ${response.status}`);
     // A new response, because one that was redirected may not answer a navigation; without what is true of the transfer only.
     const headers = new Headers(response.headers);
@@ -64,11 +91,15 @@ async function readSite(scope: string, more: readonly string[]): Promise<Map<str
     const patterns = isPage ? [IN_PAGES, IN_SCRIPTS] : isScript ? [IN_SCRIPTS] : [];
     const text = patterns.length > 0 ? new TextDecoder().decode(bytes) : "";
     const named = patterns.flatMap((pattern) => [...text.matchAll(pattern)]);
-    await followAll(named.map(([, path = ""]) => urlOf(path, url)));
+    const paths = named.map(([, path = ""]) => path).filter((path) => path !== NO_FILE);
+    await followAll(paths.map((path) => urlOf(path, url)));
   };
   const followAll = (urls: (string | undefined)[]) => {
     const fresh = new Set(
-      urls.filter((url): url is string => url !== undefined && !seen.has(url) && isOwn(url, scope)),
+      urls.filter(
+        (url): url is string =>
+          url !== undefined && !seen.has(url) && !missing.has(url) && isOwn(url, scope),
+      ),
     );
     for (const url of fresh) seen.add(url);
     return Promise.all([...fresh].map(follow));

@@ -52,7 +52,8 @@ export interface Serving {
    */
   readonly ready: Promise<void>;
   /**
-   * With `offline`: resolves when the files of this page are kept. Rejects if they cannot be; those of an earlier visit stay.
+   * With `offline`: resolves when the files of this page are kept, also in a visit without a network if an earlier one has kept them.
+   * Rejects if they cannot be; those of an earlier visit stay.
    */
   readonly keptOffline: Promise<void>;
   /**

@@ -37,6 +37,11 @@ export async function findFrame(
   if (!isPage || container === undefined || navigator.locks === undefined) {
     throw new Error("there are no service workers here");
   }
+  if (!mayIsolateFrames()) {
+    throw new Error(
+      "this browser does not isolate frames: for threads the page must be cross-origin isolated itself",
+    );
+  }
   const place = frame && placeOf(frame);
   const present = (await container.getRegistration(place?.scope))?.active ?? undefined;
   if (place === undefined && !(present && isOurs(present))) {
@@ -51,6 +56,14 @@ export async function findFrame(
   }
   const basePaths = normalizedBasePaths(switches.basePaths ?? basePathsOf(switches.profile));
   return frameOfRegistered(container, place, basePaths);
+}
+
+/** Only browsers of Chromium know the header `Document-Isolation-Policy`, which no page can ask for. */
+function mayIsolateFrames(): boolean {
+  const { userAgentData } = navigator as Navigator & {
+    userAgentData?: { brands: readonly { brand: string }[] };
+  };
+  return userAgentData?.brands.some(({ brand }) => brand === "Chromium") ?? false;
 }
 
 /** A worker that pages of inpage have registered: its URL names base paths. Others may never answer a question. */

@@ -33,9 +33,8 @@ export async function fetchCpuKernels(
 }
 
 function urlOf(relaxed: boolean, wasmUrl: string | undefined): URL {
-  if (wasmUrl !== undefined) {
-    return new URL(relaxed ? "cpu_kernels.wasm" : "cpu_kernels_simd.wasm", wasmUrl);
-  }
+  // Not two whole names: what keeps a site for offline visits takes a quoted name for a file beside the script.
+  if (wasmUrl !== undefined) return new URL(`cpu_kernels${relaxed ? "" : "_simd"}.wasm`, wasmUrl);
   return packagedKernels(relaxed);
 }
 

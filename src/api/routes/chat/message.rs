@@ -16,7 +16,7 @@ pub(super) struct ChatCompletionMessage {
     content: Option<String>,
     /// Always null.
     refusal: Option<String>,
-    /// What the model thought before.
+    /// The reasoning before the content.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     reasoning_content: Option<String>,
@@ -49,11 +49,11 @@ struct ChatFunctionCall {
     arguments: String,
 }
 
-/// What a chunk adds to a message.
+/// The addition of a chunk to a message.
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(super) struct ChatDelta {
-    /// Only in the first chunk of a choice.
+    /// The role, only in the first chunk of a choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional, type = "\"assistant\""))]
     role: Option<&'static str>,
@@ -72,13 +72,13 @@ pub(super) struct ChatDelta {
     function_call: Option<ChatFunctionDelta>,
 }
 
-/// What a chunk adds to a call.
+/// The addition of a chunk to a call.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 struct ChatToolCallDelta {
     /// The call, counted from 0.
     index: usize,
-    /// Only in a call's first delta.
+    /// The id of the call, only in its first delta.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     id: Option<String>,

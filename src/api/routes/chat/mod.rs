@@ -146,7 +146,7 @@ fn chunks(
     }
     struct State {
         phase: Phase,
-        /// Which choices have their role.
+        /// Whether each choice has its role.
         begun: Vec<bool>,
     }
     let begun = run.delivered().iter().map(|it| it.has_begun()).collect();

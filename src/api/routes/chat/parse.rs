@@ -60,11 +60,11 @@ pub(super) fn known_fields() -> impl Iterator<Item = &'static str> {
         .chain(refused)
 }
 
-/// How the answer is delivered.
+/// The delivery of the answer.
 #[derive(Debug)]
 pub(super) struct Delivery {
     pub streaming: Streaming,
-    /// What the content of each message begins with.
+    /// The beginning of the content of each message.
     pub echo: String,
     /// Calls have the older form.
     pub has_functions: bool,

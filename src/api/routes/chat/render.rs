@@ -13,7 +13,7 @@ use crate::api::run::{Entry, Piece, StopReason, TokenCounts};
 use crate::engine::event::FinishReason;
 use crate::text::Tokenizer;
 
-/// What a whole answer and all of its chunks have in common.
+/// The members that a whole answer and all of its chunks have in common.
 #[derive(Debug, Clone)]
 pub(super) struct Head {
     pub id: String,
@@ -30,7 +30,7 @@ pub(super) struct Head {
     pub has_token_ids: bool,
     /// Calls have the older form.
     pub has_functions: bool,
-    /// What the content of each message begins with.
+    /// The beginning of the content of each message.
     pub echo: String,
     /// Names their tokens.
     pub tokenizer: Rc<Tokenizer>,
@@ -79,7 +79,7 @@ struct ChatChunkChoice<'a> {
         ts(type = "\"stop\" | \"length\" | \"tool_calls\" | \"function_call\" | null")
     )]
     finish_reason: Option<&'static str>,
-    /// Only in the last chunk of a choice: the stop string, expression or stop id that ended it, otherwise null.
+    /// The stop string, expression or stop id that ended the choice, otherwise null; only in its last chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     stop_reason: Option<Option<&'a StopReason>>,
@@ -89,7 +89,7 @@ struct ChatChunkChoice<'a> {
     token_ids: Option<&'a [u32]>,
 }
 
-/// What an answer lists of the prompt; in a stream, the first chunk of a choice.
+/// The list of the prompt in an answer; in a stream, the first chunk of a choice.
 #[derive(Default, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 struct ChatPrompt<'a> {
@@ -136,7 +136,7 @@ struct ChatPromptTokens {
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 struct ChatCompletionTokens {
-    /// Those before the message.
+    /// Tokens before the content of the message.
     reasoning_tokens: usize,
 }
 
@@ -194,7 +194,7 @@ pub(super) struct ChatCompletionChunk<'a> {
     /// Changes with anything that the output depends on.
     system_fingerprint: &'a str,
     choices: Vec<ChatChunkChoice<'a>>,
-    /// Only with `include_usage`, and null in chunks that hold no counts.
+    /// The numbers of tokens, only with `include_usage`, and null in chunks that hold no counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     usage: Option<Option<ChatUsage>>,

@@ -22,9 +22,9 @@ fields! {
             "string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[] | null",
         )
         .required(),
-        /// What follows the completion.
+        /// The text that follows the completion.
         suffix: Field<Text> = text(),
-        /// What `suffix` means.
+        /// The meaning of `suffix`.
         suffix_mode: Or<Word<SuffixMode>> = word(&[
             ("append", SuffixMode::Append),
             ("fim", SuffixMode::Fim),

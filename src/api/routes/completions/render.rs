@@ -11,7 +11,7 @@ use crate::api::switches::LogprobsShape;
 use crate::engine::event::FinishReason;
 use crate::grammar;
 
-/// What a whole answer and all of its chunks have in common.
+/// The members that a whole answer and all of its chunks have in common.
 #[derive(Debug, Clone)]
 pub(super) struct Head {
     pub schema_url: Option<String>,
@@ -48,7 +48,7 @@ struct CompletionChoice<'a> {
     #[serde(serialize_with = "finish_reason")]
     #[cfg_attr(test, ts(type = "\"stop\" | \"length\" | null"))]
     finish_reason: Option<FinishReason>,
-    /// Only in the last part of a choice: the stop string or stop id that ended it, otherwise null.
+    /// The stop string or stop id that ended the choice, otherwise null; only in its last part.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     stop_reason: Option<Option<&'a StopReason>>,
@@ -56,20 +56,20 @@ struct CompletionChoice<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional, type = "ToolCall[]"))]
     tool_calls: Option<[ToolCall<'a>; 1]>,
-    /// With `raw_output`; in a stream in the choice's last chunk.
+    /// What the model was given and what it generated, with `raw_output`; in a stream in the choice's last chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     raw_output: Option<RawOutputMember<'a>>,
 }
 
-/// What the model was given and what it generated.
+/// The prompt as the model received it, and what it generated.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(rename = "RawOutput"))]
 struct RawOutputMember<'a> {
     prompt_fragments: [&'a str; 1],
     prompt_token_ids: &'a [u32],
-    /// With the texts of special tokens.
+    /// The generated text with special tokens.
     completion: &'a str,
     completion_token_ids: &'a [u32],
     /// Null without `logprobs`.
@@ -281,7 +281,7 @@ struct Usage {
     prompt_tokens: usize,
     completion_tokens: usize,
     total_tokens: usize,
-    /// Only if some prompt tokens were cached.
+    /// The cached tokens of the prompt, if there are some.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     prompt_tokens_details: Option<PromptTokensDetails>,
@@ -315,7 +315,7 @@ type UsageMember = Option<Option<Usage>>;
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(super) struct Completion<'a> {
-    /// Only with the switch `schemaUrl`.
+    /// The URL of the switch `schemaUrl`, if it is set.
     #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     schema: Option<&'a str>,
@@ -329,11 +329,11 @@ pub(super) struct Completion<'a> {
     /// Changes with anything that the output depends on.
     system_fingerprint: &'a str,
     choices: &'a [CompletionChoice<'a>],
-    /// In a stream only with `include_usage`, and null in chunks that hold no counts.
+    /// The numbers of tokens; in a stream only with `include_usage`, and null in chunks that hold no counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     usage: UsageMember,
-    /// With `perf_metrics_in_response`; in a stream in the last chunk that has a choice.
+    /// Times and counts, with `perf_metrics_in_response`; in a stream in the last chunk that has a choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     perf_metrics: Option<PerfMetricsMember>,

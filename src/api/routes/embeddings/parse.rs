@@ -20,7 +20,7 @@ fields! {
             "string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[]",
         )
         .required(),
-        /// How vectors are written: as numbers, or as little-endian 32-bit floats in base64.
+        /// The form of vectors: numbers, or little-endian 32-bit floats in base64.
         encoding_format: Or<Word<Encoding>> =
             word(&[("float", Encoding::Float), ("base64", Encoding::Base64)]).or(Encoding::Float),
         /// Keep this many elements of each vector, and normalize it again.
@@ -38,7 +38,7 @@ request! {
         prompt_tokens::TruncationFields,
 }
 
-/// How vectors are written.
+/// The form of vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
     /// An array of numbers.
@@ -52,10 +52,10 @@ pub(super) enum Encoding {
 pub(super) struct Plan {
     /// A model's id or the alias `default`.
     pub model: String,
-    /// At least one.
+    /// The inputs, at least one.
     pub inputs: Vec<Prompt>,
     pub encoding: Encoding,
-    /// At least 1.
+    /// The length of vectors, at least 1.
     pub dimensions: Option<usize>,
     pub tokens: PromptTokens,
 }

@@ -26,7 +26,7 @@ pub(super) struct MessageObject<'a> {
     pub usage: MessageUsage,
 }
 
-/// How a message ended; the members are null until it has.
+/// The end of a message; the members are null until it has ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(super) struct MessageEnd {

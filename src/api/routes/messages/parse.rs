@@ -25,7 +25,7 @@ const FORMAT: &str = MessageOwnFields::output_format.name;
 /// The field of Responses that holds the format.
 const TEXT: &str = "text";
 
-/// How the types of tools that Anthropic defines begin; a date follows.
+/// The beginnings of the types of tools that Anthropic defines; a date follows.
 const FOREIGN_TOOLS: &[&str] = &[
     "advisor_",
     "bash_",

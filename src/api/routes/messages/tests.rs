@@ -4,9 +4,11 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::parse::{Use, parse};
-use super::request::known_fields;
+use super::request::{MessageOwnFields, UnusedMessageFields, known_fields};
+use crate::api::fields::blocks::TurnFields;
 use crate::api::fields::{Constraint, Conversation, Prompt};
 use crate::api::plan::Plan;
+use crate::api::reference::assert_specified;
 use crate::api::routes::arbitrary;
 use crate::api::switches::Switches;
 use crate::text::LocalTime;
@@ -19,6 +21,16 @@ use RequestFault::{
 fn parse_body(body: &[u8], switches: &Switches) -> Result<Plan> {
     let now = LocalTime::new(0, 0);
     Ok(parse(body, switches, now, Use::Answer, |_| {})?.0)
+}
+
+#[test]
+fn the_specification_has_the_fields() {
+    let own = [
+        MessageOwnFields::NAMES,
+        UnusedMessageFields::NAMES,
+        TurnFields::NAMES,
+    ];
+    assert_specified("22.1", &own, known_fields());
 }
 
 /// The base request with `members` added or replaced.

@@ -1,4 +1,4 @@
-//! What a response repeats of its request (specification 20.3).
+//! The members of a request that a response repeats (specification 20.3).
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ pub(super) struct Echo {
     pub reasoning: ResponseReasoning,
     pub safety_identifier: Option<String>,
     pub text: ResponseTextConfig,
-    /// As the request has it; `auto` without one.
+    /// The choice of the request; `auto` without one.
     #[cfg_attr(test, ts(type = "ToolChoice"))]
     pub tool_choice: Value,
     #[cfg_attr(test, ts(type = "ResponseTool[]"))]

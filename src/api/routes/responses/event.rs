@@ -79,7 +79,7 @@ events! {
     "response.incomplete" Incomplete { response: ResponseObject<'a>, }
     /// The last event of a response that failed.
     "response.failed" Failed { response: ResponseObject<'a>, }
-    /// What failed, before `response.failed`. OpenAI's clients read the members beside `type`, others those of `error`.
+    /// The error, before `response.failed`. OpenAI's clients read the members beside `type`, others those of `error`.
     "error" Error {
         code: &'a str, message: &'a str, param: Option<&'a str>, error: ErrorObject<'a>,
     }
@@ -104,7 +104,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// After this many events.
+    /// Frames of a stream that has sent so many events.
     pub(super) fn after(events: usize) -> Frames {
         Frames {
             bytes: Vec::new(),

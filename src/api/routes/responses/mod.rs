@@ -159,7 +159,7 @@ struct Answering {
     host: Rc<dyn Host>,
 }
 
-/// How far a response is.
+/// The progress of a response.
 #[derive(Clone, Copy)]
 enum End<'a> {
     Open,

@@ -177,7 +177,7 @@ pub(super) enum ResponseItem {
             ts(type = "Extract<ResponsePart, { type: \"reasoning_text\" }>[]")
         )]
         content: Vec<ResponsePart>,
-        /// With `reasoning.encrypted_content` in `include`, once the item is done: the reasoning, to be sent back.
+        /// The reasoning, to be sent back: with `reasoning.encrypted_content` in `include`, once the item is done.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[cfg_attr(test, ts(optional))]
         encrypted_content: Option<String>,

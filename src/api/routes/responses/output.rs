@@ -21,9 +21,9 @@ pub(super) struct Output {
     has_encrypted: bool,
     /// The last item is open.
     is_open: bool,
-    /// What the open item gets next.
+    /// The next content of the open item.
     delta: String,
-    /// With `delta`, or before the first item.
+    /// The log-probabilities of `delta`, or of what comes before the first item.
     logprobs: Vec<ChatTokenLogprob>,
 }
 

@@ -19,7 +19,7 @@ use crate::{RequestFault, Result, api::error::fault};
 const OUTPUT_LOGPROBS: &str = "message.output_text.logprobs";
 const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 
-/// What `include` may name of tools that a vendor runs.
+/// The strings of `include` that name results of tools which a vendor runs.
 const FOREIGN_INCLUDES: &[&str] = &[
     "code_interpreter_call.outputs",
     "computer_call_output.output.image_url",
@@ -29,7 +29,7 @@ const FOREIGN_INCLUDES: &[&str] = &[
     "web_search_call.results",
 ];
 
-/// What the answer has besides what the plan says.
+/// Properties of the answer that the plan does not have.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub stream: bool,

@@ -10,7 +10,7 @@ use crate::api::endpoint::Endpoint;
 use crate::api::fields::{
     Conversation, Fields, Form, UnknownFieldPolicy, conversation, functions, tools,
 };
-use crate::api::models::Texts;
+use crate::api::models::PromptTokenizer;
 use crate::api::run::Deadline;
 use crate::text::LocalTime;
 
@@ -27,11 +27,11 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
 }
 
 /// The part of the model called `name` that reads texts. Waits while it loads if the switches say so.
-pub(super) async fn ready(endpoint: &Endpoint, name: &str) -> Result<Texts> {
+pub(super) async fn ready(endpoint: &Endpoint, name: &str) -> Result<PromptTokenizer> {
     let switches = &endpoint.switches;
     let mut deadline = Deadline::new(&*endpoint.host, switches.request_timeout_ms);
     let now_ms = || endpoint.host.now_ms();
-    let ready = endpoint.models.ready_texts(name, switches, now_ms);
+    let ready = endpoint.models.ready_tokenizer(name, switches, now_ms);
     deadline.limit(ready).await
 }
 

@@ -160,7 +160,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     Ok(Response::json(200, body))
 }
 
-/// What is tokenized, and the field that holds it.
+/// The input, and the field that holds it.
 fn prompt_of(
     endpoint: &Endpoint,
     fields: &mut Fields,

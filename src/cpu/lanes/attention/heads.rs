@@ -4,7 +4,7 @@
 //! instead of slices, and `AttentionParts::new` has checked all sizes.
 
 use super::{
-    load::{Elements, F16, F32, PageHead, Q8, decode},
+    load::{PageHead, decode},
     parts::AttentionParts,
     scores::scores,
     softmax::{self, Running},
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::lanes::{
     f32x8::{F32x8, Kernel, LANES},
-    kv::{KvFormat, PAGE_TOKENS},
+    kv::{Elements, PAGE_TOKENS, by_format, f32::Format as F32},
 };
 
 /// Rows `first..first + count`, which are consecutive tokens of one sequence, of KV head `kv_head`.
@@ -76,13 +76,7 @@ impl Kernel for Heads<'_> {
     #[inline(always)]
     fn run<L: F32x8>(self) {
         // SAFETY: `AttentionParts::run` is unsafe for the same reasons.
-        unsafe {
-            match self.parts.format {
-                KvFormat::F32 => self.attend::<F32, L>(),
-                KvFormat::F16 => self.attend::<F16, L>(),
-                KvFormat::Q8_0 => self.attend::<Q8, L>(),
-            }
-        }
+        unsafe { by_format!(self.parts.format, E => self.attend::<E, L>()) }
     }
 }
 
@@ -127,7 +121,7 @@ impl Heads<'_> {
                 let mut keys = parts.page_head(number, 0, self.kv_head);
                 let q = scratch.q.add(first * stride);
                 if decodes {
-                    decode::<E, L>(keys, union, dim, parts.format, scratch.decoded);
+                    decode::<E, L>(keys, union, dim, scratch.decoded);
                     keys = decoded(scratch.decoded, stride);
                     scores::<F32, L>(q, vectors, keys, union, seen, scratch.scores);
                 } else {
@@ -137,7 +131,7 @@ impl Heads<'_> {
                 let mut page_values = parts.page_head(number, 1, self.kv_head);
                 let sums = scratch.sums.add(first * stride);
                 if decodes {
-                    decode::<E, L>(page_values, union, dim, parts.format, scratch.decoded);
+                    decode::<E, L>(page_values, union, dim, scratch.decoded);
                     page_values = decoded(scratch.decoded, stride);
                     values::<F32, L>(scratch.scores, vectors, page_values, ranges, seen, sums);
                 } else {

@@ -171,7 +171,7 @@ impl<'a> AttentionParts<'a> {
         2 * tokens * self.group * self.kv_heads * self.head_dim
     }
 
-    /// How many of rows `first..end`, of which there is one, are consecutive tokens of one sequence.
+    /// The number of rows from `first` on, before `end`, that are consecutive tokens of one sequence; at least one.
     ///
     /// # Safety
     /// There are such rows.

@@ -1,9 +1,9 @@
 //! Scores: the products of queries with the keys of a page.
 
-use super::load::{Elements, PageHead};
+use super::load::PageHead;
 use crate::lanes::{
     f32x8::{F32x8, LANES},
-    kv::PAGE_TOKENS,
+    kv::{Elements, PAGE_TOKENS},
 };
 
 /// Tokens whose scores are summed together.

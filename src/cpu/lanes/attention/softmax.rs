@@ -35,7 +35,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Before the first page. Not a constant, which would be data of the kernel module.
+    /// Sets the state before the first page. A constant would be data of the kernel module.
     #[inline(always)]
     pub(super) fn reset(&mut self) {
         self.peak = f32::NEG_INFINITY;

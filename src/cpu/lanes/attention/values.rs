@@ -1,9 +1,9 @@
 //! Sums of the values of a page, weighted.
 
-use super::load::{Elements, PageHead};
+use super::load::PageHead;
 use crate::lanes::{
     f32x8::{F32x8, LANES},
-    kv::PAGE_TOKENS,
+    kv::{Elements, PAGE_TOKENS},
 };
 
 /// Vectors of a head that are summed together.

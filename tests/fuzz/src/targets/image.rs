@@ -1,7 +1,7 @@
 //! An image's file: its header, its pixels, and what each geometry makes of them.
 
 use inpage::images::{
-    FileHeader, Filter, GridSizes, Image, ImageFormat, ImageGeometry, ImageTexts,
+    FileHeader, Filter, GridSizes, Image, ImageFormat, ImageGeometry, ImageMarkup,
 };
 
 /// Larger images are decoded correctly, but slowly without optimization.
@@ -42,7 +42,7 @@ pub fn run(input: &[u8]) {
     };
     for (geometry, filter) in GEOMETRIES {
         let format = ImageFormat {
-            texts: const { &ImageTexts::plain("<image>") },
+            markup: const { &ImageMarkup::plain("<image>") },
             filter,
             geometry,
         };

@@ -5,7 +5,7 @@ import { sameBytes } from "../store/hash.js";
 import type { Intake } from "../transfer/intake.js";
 import type { ModelSource } from "../../byte_source.js";
 import { changed } from "../transfer/transfer.js";
-import { type Context, expectedHash } from "../transfer/url_file.js";
+import type { Context } from "../transfer/url_file.js";
 
 export class Arrival {
   #context: Context;
@@ -32,13 +32,11 @@ export class Arrival {
       this.#growing = new GrowingSource(sizeBytes, (offset, length) => intake.read(offset, length));
       this.#onSource(this.#growing);
     }
-    // The model must not be complete before its hash is verified.
+    // A model must not be complete before its hash is verified, and not ready before it is stored: a tab that is closed as
+    // soon as the model is ready would lose its last chunk, and the next visit would need the network.
     const { chunkBytes } = this.#context;
     const lastChunk = Math.max(0, Math.ceil(sizeBytes / chunkBytes) - 1) * chunkBytes;
-    const isHeldBack = expectedHash(this.#context, intake) !== undefined;
-    this.#growing.grow(
-      isHeldBack ? Math.min(lastChunk, intake.readableBytes) : intake.readableBytes,
-    );
+    this.#growing.grow(Math.min(lastChunk, intake.readableBytes));
   }
 
   /** The file is complete; `intake` is where it came from, if this tab has downloaded it. */

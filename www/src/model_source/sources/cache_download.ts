@@ -55,7 +55,7 @@ export class CacheDownload {
   async run(next: StoredVersion | undefined, newest: number, arrival: Arrival): Promise<void> {
     const { file, chunkBytes, onBytes, report, clock, signal } = this.#context;
     const writer = await this.#open(next, newest);
-    // Before anything can be read: the model may be loaded before its last byte is stored.
+    // Before anything can be read.
     report(this.#store.kind);
     const intake: Intake = new Intake({
       url: file.url,

@@ -84,7 +84,7 @@ export const jobOf = ({ file, clock, signal, hasMirror }: Context): Transfer => 
 });
 
 /** The hash that the file must have, if it is known and can be computed. */
-export function expectedHash({ file, createHasher }: Context, intake: Intake): string | undefined {
+function expectedHash({ file, createHasher }: Context, intake: Intake): string | undefined {
   return createHasher && (file.sha256 ?? intake.version?.sha256);
 }
 

@@ -4,9 +4,12 @@ mod arbitrary;
 
 use serde_json::{Value, json};
 
-use super::parse::{known_fields, parse};
+use super::parse::{ChatOwnFields, known_fields, parse};
+use crate::api::fields::conversation::ConversationFields;
+use crate::api::fields::functions::FunctionFields;
 use crate::api::fields::{Constraint, Conversation, Prompt};
 use crate::api::plan::Plan;
+use crate::api::reference::assert_specified;
 use crate::api::switches::Switches;
 use crate::text::LocalTime;
 use crate::{Error, RequestFault, Result};
@@ -17,6 +20,16 @@ use RequestFault::{
 
 fn parse_body(body: &[u8], switches: &Switches) -> Result<Plan> {
     Ok(parse(body, switches, LocalTime::new(0, 0), |_| {})?.0)
+}
+
+#[test]
+fn the_specification_has_the_fields() {
+    let own = [
+        ChatOwnFields::NAMES,
+        ConversationFields::NAMES,
+        FunctionFields::NAMES,
+    ];
+    assert_specified("18.1", &own, known_fields());
 }
 
 /// The plan of the base request with `members` added or replaced.

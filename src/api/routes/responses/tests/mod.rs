@@ -6,9 +6,11 @@ mod output;
 use serde_json::{Value, json};
 
 use super::parse::{Answer, parse};
-use super::request::known_fields;
+use super::request::{ResponseOwnFields, UnusedResponseFields, known_fields};
+use crate::api::fields::input::InputFields;
 use crate::api::fields::{Constraint, Conversation, Prompt};
 use crate::api::plan::Plan;
+use crate::api::reference::assert_specified;
 use crate::api::switches::Switches;
 use crate::text::LocalTime;
 use crate::{Error, RequestFault, Result};
@@ -19,6 +21,16 @@ use RequestFault::{
 
 fn parse_body(body: &[u8], switches: &Switches) -> Result<(Plan, Answer)> {
     parse(body, switches, LocalTime::new(0, 0), |_| {})
+}
+
+#[test]
+fn the_specification_has_the_fields() {
+    let own = [
+        ResponseOwnFields::NAMES,
+        UnusedResponseFields::NAMES,
+        InputFields::NAMES,
+    ];
+    assert_specified("20.1", &own, known_fields());
 }
 
 /// The base request with `members` added or replaced.

@@ -1,0 +1,285 @@
+//! Makes the header of a GGUF file from the numbers of an architecture: metadata, and the tensors in the types that llama.cpp's
+//! quantizer gives them. The file has no weights.
+
+const [U32, F32, STRING, ARRAY, I32] = [4, 6, 8, 9, 5];
+/** Types of tensors: number in files, elements and bytes of a block. */
+const TYPES = {
+  F32: [0, 1, 4],
+  Q5_0: [6, 32, 22],
+  Q8_0: [8, 32, 34],
+  Q4_K: [12, 256, 144],
+  Q5_K: [13, 256, 176],
+  Q6_K: [14, 256, 210],
+};
+/** What the quantizer takes instead for rows that are not whole blocks. */
+const FALLBACKS = { Q4_K: "Q5_0", Q5_K: "Q5_0", Q6_K: "Q8_0" };
+const ALIGNMENT = 32;
+const aligned = (at) => Math.ceil(at / ALIGNMENT) * ALIGNMENT;
+
+/** Bytes of a token of the vocabulary: its text, type and share of the merges, as in the published files of Qwen and Llama. */
+const TOKEN_BYTES = 40;
+
+/** `{ header, fileBytes }` of a shape of `shapes.mjs`. */
+export function headerOf(shape) {
+  const tensors = tensorsOf(shape);
+  let at = 0;
+  for (const tensor of tensors) {
+    tensor.offset = at;
+    const [, elements, bytes] = TYPES[tensor.type];
+    const count = tensor.dims.reduce((product, size) => product * size, 1);
+    at = aligned(at + (count / elements) * bytes);
+  }
+  const entries = metadataOf(shape);
+  const writer = new Writer();
+  writer.bytes(Buffer.from("GGUF"));
+  writer.u32(3);
+  writer.u64(tensors.length);
+  writer.u64(entries.length);
+  for (const [key, type, value] of entries) {
+    writer.string(key);
+    writer.u32(type);
+    writer.value(type, value);
+  }
+  for (const { name, dims, type, offset } of tensors) {
+    writer.string(name);
+    writer.u32(dims.length);
+    for (const dim of dims) writer.u64(dim);
+    writer.u32(TYPES[type][0]);
+    writer.u64(offset);
+  }
+  const written = Buffer.concat(writer.parts);
+  const header = Buffer.concat([written, Buffer.alloc(aligned(written.length) - written.length)]);
+  const bytes = header.length + at;
+  return { header, sparseBytes: bytes, fileBytes: at + shape.vocab * TOKEN_BYTES };
+}
+
+class Writer {
+  parts = [];
+  bytes(buffer) {
+    this.parts.push(buffer);
+  }
+  #number(size, write) {
+    const buffer = Buffer.alloc(size);
+    write(buffer);
+    this.parts.push(buffer);
+  }
+  u32(value) {
+    this.#number(4, (buffer) => buffer.writeUInt32LE(value));
+  }
+  u64(value) {
+    this.#number(8, (buffer) => buffer.writeBigUInt64LE(BigInt(value)));
+  }
+  string(text) {
+    this.u64(Buffer.byteLength(text));
+    this.bytes(Buffer.from(text));
+  }
+  value(type, value) {
+    if (type === STRING) this.string(value);
+    else if (type === F32) this.#number(4, (buffer) => buffer.writeFloatLE(value));
+    else if (type === I32) this.#number(4, (buffer) => buffer.writeInt32LE(value));
+    else if (type === U32) this.u32(value);
+    else {
+      const [of, items] = value;
+      this.u32(of);
+      this.u64(items.length);
+      for (const item of items) this.value(of, item);
+    }
+  }
+}
+
+const isEncoder = ({ architecture }) => /bert/.test(architecture);
+
+function metadataOf(shape) {
+  const { architecture, layers, dim, ffn, heads, kvHeads, headDim, context } = shape;
+  const own = (key, type, value) => [`${architecture}.${key}`, type, value];
+  const entries = [
+    ["general.architecture", STRING, architecture],
+    own("block_count", U32, layers),
+    own("context_length", U32, context),
+    own("embedding_length", U32, dim),
+    own("feed_forward_length", U32, ffn),
+    own("attention.head_count", U32, heads),
+    own("attention.key_length", U32, headDim),
+    own("attention.value_length", U32, headDim),
+    own("rope.freq_base", F32, 1e6),
+    own("attention.layer_norm_rms_epsilon", F32, 1e-6),
+    own("attention.layer_norm_epsilon", F32, 1e-6),
+    ...tokenizerOf(shape),
+  ];
+  const { attentionLayers } = shape;
+  const kvHeadsOf = (_, layer) => (attentionLayers.includes(layer) ? kvHeads : 0);
+  entries.push(
+    attentionLayers
+      ? own("attention.head_count_kv", ARRAY, [I32, Array.from({ length: layers }, kvHeadsOf)])
+      : own("attention.head_count_kv", U32, kvHeads),
+  );
+  if (shape.window) entries.push(own("attention.sliding_window", U32, shape.window));
+  if (shape.pooling !== undefined) entries.push(own("pooling_type", U32, shape.pooling));
+  if (shape.experts) {
+    entries.push(own("expert_count", U32, shape.experts));
+    entries.push(own("expert_used_count", U32, shape.usedExperts));
+  }
+  if (attentionLayers) entries.push(own("shortconv.l_cache", U32, 3));
+  if (architecture === "phi3") {
+    entries.push(own("rope.dimension_count", U32, shape.ropeDims ?? headDim));
+    entries.push(own("rope.scaling.original_context_length", U32, 4096));
+  }
+  if (/vl$/.test(architecture)) {
+    const [sections] = [architecture === "qwen3vl" ? [24, 20, 20, 0] : [16, 24, 24, 0]];
+    entries.push(own("rope.dimension_sections", ARRAY, [I32, sections]));
+  }
+  if (architecture === "qwen3vl") entries.push(own("n_deepstack_layers", U32, 3));
+  if (architecture === "granite") {
+    for (const key of ["attention.scale", "embedding_scale", "residual_scale", "logit_scale"]) {
+      entries.push(own(key, F32, 1));
+    }
+  }
+  return entries;
+}
+
+/** A vocabulary of the right size. Its tokens have no meaning: the plan depends on their number alone. */
+function tokenizerOf(shape) {
+  const tokens = Array.from({ length: shape.vocab }, (_, index) => `t${index}`);
+  const types = [ARRAY, [I32, tokens.map(() => 1)]];
+  if (isEncoder(shape)) {
+    const special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
+    return [
+      ["tokenizer.ggml.model", STRING, "bert"],
+      ["tokenizer.ggml.tokens", ARRAY, [STRING, [...special, ...tokens.slice(special.length)]]],
+      ["tokenizer.ggml.token_type", ...types],
+      ["tokenizer.ggml.unknown_token_id", U32, 1],
+      ["tokenizer.ggml.cls_token_id", U32, 2],
+      ["tokenizer.ggml.seperator_token_id", U32, 3],
+    ];
+  }
+  return [
+    ["tokenizer.ggml.model", STRING, "gpt2"],
+    ["tokenizer.ggml.pre", STRING, "qwen2"],
+    ["tokenizer.ggml.tokens", ARRAY, [STRING, tokens]],
+    ["tokenizer.ggml.token_type", ...types],
+    ["tokenizer.ggml.merges", ARRAY, [STRING, []]],
+    ["tokenizer.ggml.eos_token_id", U32, 0],
+  ];
+}
+
+function tensorsOf(shape) {
+  const { layers, dim, vocab, tied = false } = shape;
+  const tensors = [];
+  const vector = (name, size, suffix = "weight") =>
+    tensors.push({ name: `${name}.${suffix}`, dims: [size].flat(), type: "F32" });
+  const matrix = (name, cols, rows, type = "Q4_K") => {
+    let chosen = shape.type === "Q8_0" ? "Q8_0" : type;
+    if (cols % TYPES[chosen][1] !== 0) chosen = FALLBACKS[chosen];
+    tensors.push({ name: `${name}.weight`, dims: [cols, rows].flat(), type: chosen });
+  };
+  const encoder = isEncoder(shape);
+  matrix("token_embd", dim, vocab, tied ? "Q6_K" : "Q4_K");
+  if (encoder) encoderEnds(shape, vector, tensors);
+  else if (shape.attentionLayers) vector("token_embd_norm", dim);
+  else vector("output_norm", dim);
+  if (!tied && !encoder) matrix("output", dim, vocab, "Q6_K");
+  if (shape.architecture === "phi3") {
+    const pairs = (shape.ropeDims ?? shape.headDim) / 2;
+    vector("rope_factors_long", pairs);
+    vector("rope_factors_short", pairs);
+  }
+  for (let layer = 0; layer < layers; layer++) {
+    const name = (part) => `blk.${layer}.${part}`;
+    const one = {
+      ...{ shape, layer, more: hasMoreBits(layer, layers) ? "Q6_K" : "Q4_K" },
+      vector: (part, size, suffix) => vector(name(part), size, suffix),
+      matrix: (part, cols, rows, type) => matrix(name(part), cols, rows, type),
+    };
+    mixer(one);
+    feedForward(one);
+    norms(one);
+  }
+  return tensors;
+}
+
+/** The layers whose `attn_v` and `ffn_down` have six bits in Q4_K_M. */
+function hasMoreBits(layer, layers) {
+  const eighth = Math.floor(layers / 8);
+  return layer < eighth || layer >= Math.floor((7 * layers) / 8) || (layer - eighth) % 3 === 2;
+}
+
+function encoderEnds({ architecture, dim, context }, vector, tensors) {
+  if (architecture === "bert") {
+    tensors.push({ name: "position_embd.weight", dims: [dim, context], type: "F32" });
+  }
+  tensors.push({ name: "token_types.weight", dims: [dim, 2], type: "F32" });
+  for (const suffix of ["weight", "bias"]) vector("token_embd_norm", dim, suffix);
+}
+
+function mixer({ shape, layer, more, vector, matrix }) {
+  const { architecture, dim, heads, kvHeads, headDim } = shape;
+  const [q, kv] = [heads * headDim, kvHeads * headDim];
+  if (shape.attentionLayers && !shape.attentionLayers.includes(layer)) {
+    matrix("shortconv.in_proj", dim, 3 * dim);
+    matrix("shortconv.out_proj", dim, dim);
+    // F32, as the quantizer leaves it.
+    vector("shortconv.conv", [3, dim]);
+    return;
+  }
+  if (architecture === "phi3" || architecture === "nomic-bert") {
+    matrix("attn_qkv", dim, q + 2 * kv, "Q5_K");
+  } else {
+    matrix("attn_q", dim, q);
+    matrix("attn_k", dim, kv);
+    matrix("attn_v", dim, kv, more);
+  }
+  matrix("attn_output", q, dim);
+  if (/^(qwen2|qwen2vl|bert)$/.test(architecture)) {
+    vector("attn_q", q, "bias");
+    vector("attn_k", kv, "bias");
+    vector("attn_v", kv, "bias");
+  }
+  if (architecture === "bert") vector("attn_output", dim, "bias");
+  if (/^(qwen3|qwen3vl|gemma3|gemma-embedding|exaone4|lfm2)$/.test(architecture)) {
+    vector("attn_q_norm", headDim);
+    vector("attn_k_norm", headDim);
+  }
+  if (/^olmo/.test(architecture)) {
+    vector("attn_q_norm", q);
+    vector("attn_k_norm", kv);
+  }
+}
+
+function feedForward({ shape, more, vector, matrix }) {
+  const { architecture, dim, ffn, experts } = shape;
+  if (experts) {
+    vector("ffn_gate_inp", [dim, experts]);
+    matrix("ffn_gate_exps", dim, [ffn, experts]);
+    matrix("ffn_up_exps", dim, [ffn, experts]);
+    matrix("ffn_down_exps", ffn, [dim, experts], more);
+    return;
+  }
+  if (architecture === "phi3") matrix("ffn_up", dim, 2 * ffn);
+  else {
+    if (architecture !== "bert") matrix("ffn_gate", dim, ffn);
+    matrix("ffn_up", dim, ffn);
+  }
+  matrix("ffn_down", ffn, dim, more);
+  if (architecture === "bert") {
+    vector("ffn_up", ffn, "bias");
+    vector("ffn_down", dim, "bias");
+  }
+}
+
+function norms({ shape: { architecture, dim }, vector }) {
+  if (/bert/.test(architecture)) {
+    for (const suffix of ["weight", "bias"]) {
+      vector("attn_output_norm", dim, suffix);
+      vector("layer_output_norm", dim, suffix);
+    }
+    return;
+  }
+  const isAfterOnly = /^(olmo2|exaone4)$/.test(architecture);
+  if (isAfterOnly || /^gemma(2|3|-embedding)$/.test(architecture)) {
+    vector("post_attention_norm", dim);
+    vector("post_ffw_norm", dim);
+  }
+  if (isAfterOnly) return;
+  vector("attn_norm", dim);
+  vector("ffn_norm", dim);
+}

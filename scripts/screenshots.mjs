@@ -1,0 +1,176 @@
+//! `npm run screenshots -- --model FILE.gguf [--embeddings FOLDER] [--only NAME]`: drives the demo in headless Chromium with a model that
+//! chats, and writes the screenshots of README and the documents into `docs`. Fails if the page writes to the console. The package
+//! must be built.
+
+import { existsSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import sharp from "sharp";
+import { launchChromium } from "./chromium.mjs";
+import { capture, main, Remediable, root, say } from "./process.mjs";
+import { serve } from "./server.mjs";
+
+/** Downloads a small model that chats and a model for embeddings, and prints where they are. */
+const FETCH = resolve(root, "../shared/real/fetch.sh");
+const LIMIT_MS = 180_000;
+
+const DESKTOP = { viewport: { width: 1180, height: 860 }, colorScheme: "light" };
+const PHONE = {
+  viewport: { width: 390, height: 844 },
+  deviceScaleFactor: 2,
+  hasTouch: true,
+  isMobile: true,
+  colorScheme: "dark",
+};
+
+const NOTES = `The train to the coast leaves at nine, from the second platform. Tickets are in the blue folder.
+
+For the soup: two onions, a kilogram of tomatoes, basil. Simmer for forty minutes and add cream at the end.
+
+The cat needs its medicine every evening after dinner. The vet's number is on the fridge.
+
+Plants on the balcony want water every other day, the cactus only once in a month.`;
+
+/** @returns the files `{ chat, embeddings }`; the latter may be missing */
+function modelsOf({ model, embeddings }) {
+  const printed = model ? "" : (existsSync(FETCH) && capture("bash", [FETCH])) || "";
+  const found = printed.split("\n");
+  const chat = model ?? found.find((path) => path.endsWith(".gguf"));
+  if (!chat || !existsSync(chat)) {
+    throw new Remediable(
+      "there is no model that chats",
+      "Name one with --model FILE.gguf, such as SmolLM2-135M-Instruct.",
+    );
+  }
+  return {
+    chat: resolve(chat),
+    embeddings: embeddings ?? found.find((it) => existsSync(join(it, "config.json"))),
+  };
+}
+
+/** Opens the demo with what it has kept of an earlier visit. */
+async function openDemo({ browser, origin, messages }, options, memory) {
+  const context = await browser.newContext(options);
+  await context.addInitScript((kept) => {
+    for (const [key, value] of Object.entries(kept)) {
+      const name = `inpage-demo ${key}`;
+      if (localStorage.getItem(name) === null) localStorage.setItem(name, value);
+    }
+  }, memory);
+  const page = await context.newPage();
+  page.setDefaultTimeout(LIMIT_MS);
+  page.on("console", (message) => messages.push(`${message.type()}: ${message.text()}`));
+  page.on("pageerror", (error) => messages.push(`error: ${error.message}`));
+  await page.goto(`${origin}/demo/`);
+  return page;
+}
+
+const says = (page, selector, words) =>
+  page.waitForFunction(
+    ([selector, words]) => document.querySelector(selector)?.textContent.includes(words),
+    [selector, words],
+  );
+
+async function ask(page, text) {
+  await page.waitForSelector('#chat-send[aria-disabled="false"]');
+  await page.fill("#chat-text", text);
+  await page.press("#chat-text", "Enter");
+  await says(page, "#chat-state", "Writing");
+  await says(page, "#chat-state", "Done");
+}
+
+/** Few colours: the pictures are a third as large. */
+async function write(page, name) {
+  await page.evaluate(() => scrollTo(0, 0));
+  const png = await page.screenshot({ animations: "disabled" });
+  const file = join(root, "docs", name);
+  const { size } = await sharp(png)
+    .png({ palette: true, colours: 128, compressionLevel: 9 })
+    .toFile(file);
+  say(`docs/${name}: ${Math.round(size / 1000)} kB`);
+}
+
+/** What each picture shows. */
+const SCENES = {
+  async chat(setting) {
+    const page = await openDemo(setting, DESKTOP, setting.memory);
+    await ask(page, "Give me three tips for learning a language.");
+    // The model and the conversation come back.
+    await page.reload();
+    await says(page, "#messages", "Give me three tips");
+    await ask(page, "Which one should I start with?");
+    await write(page, "demo.png");
+    // The list of models then knows the speed of this device.
+    await page.click("#models-tab");
+    await says(page, "#gallery", "Speed here");
+    await write(page, "demo-models.png");
+    await page.context().close();
+  },
+  async phone(setting) {
+    const page = await openDemo(setting, PHONE, setting.memory);
+    await ask(page, "Explain in two sentences why the sky is blue.");
+    await write(page, "demo-phone.png");
+    await page.context().close();
+  },
+  async write(setting) {
+    const page = await openDemo(setting, DESKTOP, { tab: "write" });
+    await says(page, "#model-state", "is ready");
+    await page.fill("[name=max_tokens]", "90");
+    await page.click("#tour-next");
+    await page.click("#tour-next");
+    await says(page, "#run-state", "Done");
+    await write(page, "demo-write.png");
+    await page.context().close();
+  },
+  async search(setting) {
+    if (!setting.hasEmbeddings) return say("docs/demo-search.png: skipped without --embeddings");
+    const option = { folder: `${setting.origin}/all-MiniLM-L6-v2/` };
+    const kept = JSON.stringify({ name: "all-MiniLM-L6-v2", option });
+    const memory = { tab: "search", "search-model": kept };
+    const page = await openDemo(setting, DESKTOP, memory);
+    await says(page, "#search-model-state", "is ready");
+    await page.fill("#search-text", NOTES);
+    await page.fill("#search-query", "When must I feed the animal its pills?");
+    await page.click("#search-submit");
+    await says(page, "#search-state", "closest of");
+    await page.locator("#search-results").scrollIntoViewIfNeeded();
+    await write(page, "demo-search.png");
+    await page.context().close();
+  },
+};
+
+await main(async (args) => {
+  const { values } = parseArgs({
+    args,
+    options: {
+      model: { type: "string" },
+      embeddings: { type: "string" },
+      only: { type: "string" },
+    },
+  });
+  const { chat, embeddings } = modelsOf(values);
+  const www = join(root, "www/");
+  const mounts = { "/": www, "/sw.js": join(www, "dist/sw.js"), [`/${basename(chat)}`]: chat };
+  if (embeddings) mounts["/all-MiniLM-L6-v2/"] = `${resolve(embeddings)}/`;
+  const server = await serve({ mounts, isolated: true });
+  const browser = await launchChromium();
+  const messages = [];
+  try {
+    const { origin } = server;
+    const option = { url: `${origin}/${basename(chat)}` };
+    const memory = {
+      tab: "chat",
+      model: JSON.stringify({ name: basename(chat), option }),
+      sampling: JSON.stringify({ temperature: "0.2", max_tokens: "160", seed: "1" }),
+    };
+    const setting = { browser, origin, memory, messages, hasEmbeddings: Boolean(embeddings) };
+    for (const [name, scene] of Object.entries(SCENES)) {
+      if (values.only === undefined || values.only === name) await scene(setting);
+    }
+  } finally {
+    await browser.close();
+    await server.close();
+  }
+  if (messages.length === 0) return 0;
+  throw new Remediable(`the page wrote to the console:\n${messages.join("\n")}`, "Fix the page.");
+});

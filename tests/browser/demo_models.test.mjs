@@ -1,0 +1,249 @@
+//! The models of the demo from a user's view, with a fake engine: which one comes back, pause and resume, notices, the tour.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import {
+  canSend,
+  done,
+  drop,
+  faultsOf,
+  fakeDemo,
+  loadUrl,
+  openTab,
+  ready,
+  says,
+  send,
+  shot,
+  texts,
+  visitor,
+} from "./demo_page.mjs";
+import { startHarness } from "./harness.mjs";
+
+const MODEL = Buffer.alloc(100_000, 9);
+const HALF_BYTES = 60_000;
+
+/** A server of a model that holds the second part of it back until `release`. */
+async function slowServer() {
+  const ranges = [];
+  const held = new Set();
+  let isReleased = false;
+  const server = createServer((request, response) => {
+    const start = Number(/bytes=(\d+)-/.exec(request.headers.range ?? "")?.[1] ?? 0);
+    ranges.push(start);
+    const headers = {
+      "Access-Control-Allow-Origin": "*",
+      "Access-Control-Allow-Headers": "*",
+      "Access-Control-Expose-Headers": "*",
+      "Accept-Ranges": "bytes",
+      "Content-Length": MODEL.length - start,
+      "Content-Type": "application/octet-stream",
+      ETag: '"one"',
+    };
+    if (request.method === "OPTIONS") return response.writeHead(204, headers).end();
+    if (start > 0) headers["Content-Range"] = `bytes ${start}-${MODEL.length - 1}/${MODEL.length}`;
+    response.writeHead(start > 0 ? 206 : 200, headers);
+    if (request.method === "HEAD" || isReleased) return response.end(MODEL.subarray(start));
+    if (start < HALF_BYTES) response.write(MODEL.subarray(start, HALF_BYTES));
+    held.add(response);
+    response.on("close", () => held.delete(response));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${server.address().port}/slow.gguf`,
+    ranges,
+    release() {
+      isReleased = true;
+    },
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+describe("the models of the demo", () => {
+  let harness;
+  let page;
+  let faults;
+
+  const open = async (memory) => {
+    page = await harness.open(await visitor(harness, memory), "/demo/");
+    faults = faultsOf(page);
+  };
+  before(async () => {
+    harness = await startHarness({ mounts: await fakeDemo() });
+  });
+  after(() => harness?.close());
+  beforeEach(() => {
+    faults = [];
+    page = undefined;
+  });
+  afterEach(async () => {
+    await page?.context().close();
+    assert.deepEqual(faults, []);
+  });
+
+  test("the model by URL, the tab and the conversation come back", async () => {
+    await open({ "simple-template": "tales.gguf" });
+    await ready(page);
+    const url = `${harness.origin}/models/tales.gguf`;
+    await loadUrl(page, url, { back: "chat" });
+    await canSend(page);
+    await send(page, "count:2");
+    await done(page);
+    await page.reload();
+    await canSend(page);
+    assert.equal(await page.textContent("#model-name"), "tales.gguf");
+    assert.deepEqual(await texts(page), ["count:2", "é0 é1"]);
+    await send(page, "count:1");
+    await done(page);
+    assert.equal((await texts(page)).length, 4);
+    const code = await page.textContent("#code");
+    assert.ok(code.includes(`createEngine({ model: "${url}" })`), code);
+    assert.match(code, /openai\.chat\.completions\.create\(/);
+    assert.match(code, /\{ role: "user", content: "count:1" \},/);
+    assert.match(code, /choices\[0\]\?\.delta\.content/);
+  });
+
+  test("the example code is that of the tab", async () => {
+    await open();
+    await ready(page);
+    const code = () => page.textContent("#code");
+    assert.match(await code(), /openai\.chat\.completions\.create\(\{\n {2}model: "default",\n/);
+    await openTab(page, "write");
+    assert.match(await code(), /openai\.completions\.create\(/);
+    await openTab(page, "search");
+    assert.match(await code(), /openai\.embeddings\.create\(/);
+    const AsyncFunction = (async () => {}).constructor;
+    for (const tab of ["chat", "write", "search"]) {
+      await openTab(page, tab);
+      const text = (await code()).replaceAll(/^import .*$/gm, "");
+      assert.doesNotThrow(() => new AsyncFunction(text), text);
+    }
+  });
+
+  test("a file of the last visit must be chosen again", async () => {
+    await open();
+    await ready(page);
+    await drop(page, "mine.gguf", Buffer.from("abc"));
+    await says(page, "#model-name", /^mine\.gguf$/);
+    await ready(page);
+    await page.reload();
+    await says(page, "#model-state", /^must be chosen again$/);
+    assert.match(await page.textContent("#notice-model"), /^mine\.gguf is a file on this device/);
+    const [chooser] = await Promise.all([
+      page.waitForEvent("filechooser"),
+      page.click("#choose-file"),
+    ]);
+    await chooser.setFiles({ name: "mine.gguf", mimeType: "", buffer: Buffer.from("abc") });
+    await ready(page);
+    assert.equal(await page.isVisible("#notice-model"), false);
+    await page.reload();
+    await page.click("#use-embedded");
+    await ready(page);
+    assert.equal(await page.textContent("#model-name"), "tales");
+  });
+
+  test("a download is paused, also over a reload, resumed where it was, and deleted", async () => {
+    const slow = await slowServer();
+    try {
+      await open({ tab: "write" });
+      await ready(page);
+      await loadUrl(page, slow.url, { back: "write" });
+      await says(page, "#progress-text", /60\.0 kB of 100 kB/);
+      await page.click("#pause-load");
+      await says(page, "#model-state", /^is paused$/);
+      assert.equal(await page.evaluate(() => document.activeElement.id), "resume-load");
+      await shot(page, "paused");
+      // The old model answers meanwhile.
+      await page.fill("#prompt", "count:1");
+      await page.click("#generate");
+      await says(page, "#run-state", /^Done/);
+      await page.reload();
+      await says(page, "#model-state", /^is paused$/);
+      await openTab(page, "models");
+      await says(page, "#stored", /slow\.gguf 60\.0 kB of 100 kB, not complete/);
+      const before = slow.ranges.length;
+      slow.release();
+      await page.click("#resume-load");
+      await ready(page);
+      assert.deepEqual(slow.ranges.slice(before), [HALF_BYTES]);
+    } finally {
+      slow.close();
+    }
+    const other = await slowServer();
+    try {
+      await loadUrl(page, other.url);
+      await says(page, "#progress-text", /60\.0 kB of 100 kB/);
+      await page.click("#pause-load");
+      await page.click("#discard-load");
+      await ready(page);
+      assert.equal(await page.textContent("#model-name"), "slow.gguf");
+      assert.doesNotMatch(await page.textContent("#stored"), /not complete/);
+    } finally {
+      other.close();
+    }
+  });
+
+  test("the notice of the CPU says slow only where it is, and can be dismissed", async () => {
+    await open();
+    await ready(page);
+    const show = (rate) =>
+      page.evaluate(async (rate) => {
+        const { showCpuNotice } = await import("/demo/models/cpu_notice.js");
+        const deviceReason = "wgpu: no adapter found for RequestAdapterOptions";
+        showCpuNotice({ device: "cpu", deviceReason }, rate);
+        const notice = document.querySelector("#notice-cpu");
+        return notice.hidden ? undefined : notice.innerText;
+      }, rate);
+    assert.match(await show(undefined), /^The model runs on the CPU of this device\.\s/);
+    const quick = await show(42.4);
+    assert.match(quick, /writes 42\.4 tokens\/s, faster than people read/);
+    assert.doesNotMatch(quick, /slow|wgpu/i);
+    assert.match(await show(2), /writes 2\.0 tokens\/s, which is slow/);
+    assert.equal(await page.isVisible("#cpu-remedies"), false);
+    await page.setViewportSize({ width: 390, height: 844 });
+    const { height } = await page.locator("#notice-cpu").boundingBox();
+    assert.ok(height < 844 / 5, `the notice takes ${height} px of a phone's screen`);
+    await page.click("#cpu-dismiss");
+    assert.equal(await show(2), undefined);
+    await page.reload();
+    await ready(page);
+    assert.equal(await show(2), undefined);
+  });
+
+  test("on a phone, the message field is on the first screen", async () => {
+    await open({ "simple-template": "tales" });
+    await page.setViewportSize({ width: 390, height: 844 });
+    await canSend(page);
+    const { y, height } = await page.locator("#chat-text").boundingBox();
+    assert.ok(y + height < 844, `it ends at ${y + height} px`);
+  });
+
+  test("the tour of the embedded model writes a story and ends at the models", async () => {
+    await open();
+    await ready(page);
+    await page.click("#chat-stories");
+    await says(page, "#tour-text", /2\.4 MB/);
+    await page.click("#tour-next");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "prompt");
+    await page.fill("#prompt", "count:2");
+    await page.click("#tour-next");
+    await says(page, "#run-state", /^Done/);
+    await page.click("#tour-next");
+    await says(page, "#tour-text", /too small for conversations/);
+    await page.click("#tour-next");
+    assert.equal(await page.isVisible("#models-panel"), true);
+    await openTab(page, "write");
+    assert.equal(await page.isVisible("#tour"), false);
+    await page.reload();
+    await ready(page);
+    assert.equal(await page.isVisible("#tour"), false);
+    await page.click("#tour-start");
+    await says(page, "#tour-count", /^1 of 4$/);
+    await page.click("#tour-skip");
+    assert.equal(await page.isVisible("#tour"), false);
+  });
+});

@@ -1,0 +1,84 @@
+//! Models that can be loaded, and which one comes back at the next visit. Loading is `current_model.js`'s concern.
+
+import { recall, remember } from "../page/memory.js";
+import { isFileOf } from "./places.js";
+
+/** @import { CachedFile, ModelOption, ProjectorOption } from "../../dist/index.js" */
+
+/**
+ * A model that the user chose.
+ *
+ * @typedef {object} Choice
+ * @property {string} name shown to the user
+ * @property {ModelOption} option
+ * @property {ProjectorOption | undefined} [projector]
+ * @property {string | undefined} [chatTemplate]
+ *
+ * The model of the last visit. A page cannot open a local file again by itself, so of a file only its name is left.
+ *
+ * @typedef {{ choice: Choice, isPaused: boolean } | { fileName: string }} LastModel
+ */
+
+/** The model of the package. @type {Choice} */
+export const EMBEDDED = { name: "tales", option: "embedded" };
+
+/** What a model is used for; each use has its own last model. @typedef {"model" | "search-model"} Use */
+
+/**
+ * @param {Choice} choice
+ * @param {{ isPaused?: boolean, use?: Use }} [state] whether the user paused its download
+ */
+export function rememberChoice(
+  { name, option, projector },
+  { isPaused = false, use = "model" } = {},
+) {
+  const isLocal = option instanceof Blob || (typeof option === "object" && "files" in option);
+  const kept = isLocal ? { fileName: name } : { name, option, projector, isPaused };
+  remember(use, JSON.stringify(kept));
+}
+
+/**
+ * @param {Use} [use]
+ * @returns {LastModel | undefined} undefined at the first visit
+ */
+export function recallChoice(use = "model") {
+  /** @type {Record<string, unknown>} */
+  let kept;
+  try {
+    kept = Object(JSON.parse(recall(use) ?? "null"));
+  } catch {
+    return undefined;
+  }
+  const { name, option, projector, fileName, isPaused } = kept;
+  if (typeof fileName === "string") return { fileName };
+  if (typeof name !== "string" || !isPlace(option)) return undefined;
+  const tower = isPlace(projector) ? { projector } : {};
+  return { choice: { name, option, ...tower }, isPaused: isPaused === true };
+}
+
+/**
+ * After files were deleted, the model that they are of does not come back: the page would download it again without a
+ * question.
+ *
+ * @param {CachedFile[]} deleted
+ */
+export function forgetDeleted(deleted) {
+  for (const use of /** @type {const} */ (["model", "search-model"])) {
+    const last = recallChoice(use);
+    if (last === undefined || "fileName" in last) continue;
+    if (deleted.some(({ key }) => isFileOf(key, last.choice.option))) remember(use, "null");
+  }
+}
+
+/**
+ * Another version of the page may have stored something else.
+ *
+ * @param {unknown} value
+ * @returns {value is string | { url: string | string[] }}
+ */
+function isPlace(value) {
+  if (typeof value === "string") return value !== "";
+  const { url, folder } = Object(value);
+  const places = [url ?? folder].flat();
+  return places.length > 0 && places.every((place) => typeof place === "string");
+}

@@ -1,0 +1,138 @@
+//! The embedding model of the search: an engine of its own, beside that of the chat. It comes back at the next visit.
+
+import { createEngine } from "../../dist/index.js";
+import { byId, showText } from "../page/dom.js";
+import { errorInWords, fileNameIn } from "../page/words.js";
+import { progressInWords } from "../models/model_view.js";
+import { recallChoice, rememberChoice } from "../models/choice.js";
+import { SERVICE_WORKER } from "../serving.js";
+
+/**
+ * @import { Engine } from "../../dist/index.js"
+ * @import { Choice } from "../models/choice.js"
+ */
+
+export class SearchModel {
+  /** The engine, if the model is ready. @type {Engine | undefined} */
+  engine;
+  /** What it was made of. @type {Choice | undefined} */
+  choice;
+
+  /** @type {AbortController | undefined} */
+  #loading;
+  #onChange;
+  #state = byId("search-model-state", HTMLElement);
+  /** Not a live region: it changes all the time. */
+  #progress = byId("search-model-progress", HTMLElement);
+  #error = byId("search-model-error", HTMLElement);
+  #cancel = byId("search-model-cancel", HTMLButtonElement);
+
+  /** @param {() => void} onChange called when the model is ready or gone */
+  constructor(onChange) {
+    this.#onChange = onChange;
+    const url = byId("search-model-url", HTMLInputElement);
+    const files = byId("search-model-files", HTMLInputElement);
+    byId("search-model-form", HTMLFormElement).addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (url.value.trim() !== "") void this.load(choiceOfUrl(url.value.trim()));
+    });
+    byId("search-model-pick", HTMLButtonElement).addEventListener("click", () => files.click());
+    files.addEventListener("change", () => {
+      const picked = [...(files.files ?? [])];
+      if (picked.length > 0) void this.load(choiceOfFiles(picked));
+      files.value = "";
+    });
+    this.#cancel.addEventListener("click", () => this.#loading?.abort());
+  }
+
+  /** Loads the model of the last visit, if there is none yet. */
+  start() {
+    const last = recallChoice("search-model");
+    if (this.engine || this.#loading || last === undefined || "fileName" in last) return;
+    void this.load(last.choice);
+  }
+
+  /** @param {Choice} choice */
+  async load(choice) {
+    this.#loading?.abort();
+    const loading = new AbortController();
+    this.#loading = loading;
+    await this.#letGo();
+    this.#state.textContent = `${choice.name} is loading…`;
+    showText(this.#error, undefined);
+    this.#cancel.hidden = false;
+    try {
+      const engine = await createEngine({
+        model: choice.option,
+        workerUrl: new URL("../engine_worker.js", import.meta.url),
+        isolatedFrame: SERVICE_WORKER,
+        signal: loading.signal,
+        onProgress: (progress) => {
+          if (this.#loading !== loading || progress.phase === "ready") return;
+          this.#progress.textContent = progressInWords(progress);
+        },
+      });
+      if (loading.signal.aborted) {
+        await engine.dispose();
+        loading.signal.throwIfAborted();
+      }
+      await this.#check(engine);
+      this.engine = engine;
+      this.choice = choice;
+      rememberChoice(choice, { use: "search-model" });
+      this.#state.textContent = `${choice.name} is ready.`;
+    } catch (error) {
+      if (this.#loading !== loading) return;
+      this.#state.textContent = "No embedding model is loaded.";
+      if (!loading.signal.aborted) showText(this.#error, errorInWords(error));
+    }
+    this.#loading = undefined;
+    this.#progress.textContent = "";
+    this.#cancel.hidden = true;
+    this.#onChange();
+  }
+
+  /**
+   * @param {Engine} engine
+   * @throws InpageError if its model gives no vectors
+   */
+  async #check(engine) {
+    try {
+      await engine.embeddings.create({ model: "default", input: "test" });
+    } catch (error) {
+      await engine.dispose();
+      throw error;
+    }
+  }
+
+  async #letGo() {
+    const { engine } = this;
+    this.engine = undefined;
+    this.choice = undefined;
+    await engine?.dispose();
+    this.#onChange();
+  }
+}
+
+/**
+ * A GGUF file, or a folder: its URL ends with a slash.
+ *
+ * @param {string} url
+ * @returns {Choice}
+ */
+function choiceOfUrl(url) {
+  const isName = /^hf:|^[\w.-]+$/.test(url);
+  const name = isName ? (url.split("/").at(-1) ?? url) : fileNameIn(url);
+  if (isName) return { name, option: url };
+  return { name, option: url.endsWith("/") ? { folder: url } : { url } };
+}
+
+/**
+ * @param {File[]} files a GGUF file, or all files of a folder
+ * @returns {Choice}
+ */
+function choiceOfFiles(files) {
+  const [first] = files;
+  const isOne = files.length === 1 && first !== undefined;
+  return { name: isOne ? first.name : "the model", option: isOne ? first : { files } };
+}

@@ -1,0 +1,84 @@
+//! The ways to load a model where memory is short, from what the app asked for to less: a smaller KV cache, a shorter context, the
+//! next of `fallbackModels`.
+
+import type { EngineOptions, LoadOptions } from "../options/engine_options.js";
+import { type ModelOption, resolveModel } from "../options/model.js";
+import { resolveProjector } from "../options/projector.js";
+import type { CrashedLoad } from "./load_marks.js";
+
+/** One way to load. */
+export interface Attempt {
+  options: EngineOptions;
+  /** The position of its model: 0 is `model`, then come `fallbackModels`. */
+  model: number;
+  /** What differs from the options of its model. */
+  load: Pick<LoadOptions, "contextTokens" | "kvFormat">;
+}
+
+/** Contexts shorter than this are of little use. */
+const CONTEXTS = [2048, 1024];
+
+/** The options of each model: `model`, then `fallbackModels`. */
+export function optionsOfModels(options: EngineOptions): EngineOptions[] {
+  const { fallbackModels = [], ...first } = options;
+  if (!Array.isArray(fallbackModels)) throw new TypeError("fallbackModels must be an array");
+  const { projector: _projector, lora: _lora, ...ofAll } = first;
+  const others = fallbackModels.map((given) => {
+    const own: EngineOptions =
+      isPlainObject(given) && "model" in given ? given : { model: given as ModelOption };
+    return { ...ofAll, ...own, load: { ...ofAll.load, ...own.load } };
+  });
+  return [first, ...others];
+}
+
+/**
+ * The attempts, in their order. A load that ended with its tab is not tried again in the same way, unless no other way is left.
+ *
+ * @throws TypeError for an option that cannot be used
+ */
+export function attemptsOf(
+  options: EngineOptions,
+  crashes: readonly (CrashedLoad | undefined)[],
+  fits: boolean,
+): Attempt[] {
+  const models = optionsOfModels(options);
+  const attempts = models.flatMap((own, model) => {
+    resolveModel(own.model, own.hub);
+    resolveProjector(own.projector, own.hub);
+    const crashed = crashes[model]?.loads ?? 0;
+    const ways = (fits || crashed > 0 ? waysOf(own.load ?? {}) : [{}]).map((load) => ({
+      ...{ model, load },
+      options: { ...own, load: withPool(own.load, load) },
+    }));
+    // With another model to try, this one is not risked again.
+    return models.length > 1 && crashed > 0 ? [] : ways.slice(Math.min(crashed, ways.length - 1));
+  });
+  if (attempts.length > 0) return attempts;
+  const last = models.length - 1;
+  return attemptsOf({ ...(models[last] as EngineOptions) }, [crashes[last]], fits).map(
+    (attempt) => ({ ...attempt, model: last }),
+  );
+}
+
+/** What the app has chosen stays. */
+function waysOf({ contextTokens, kvFormat }: LoadOptions): Attempt["load"][] {
+  const ways: Attempt["load"][] = [{}];
+  const small = kvFormat === undefined ? { kvFormat: "q8_0" as const } : {};
+  if (kvFormat === undefined) ways.push(small);
+  if (contextTokens === undefined) {
+    for (const tokens of CONTEXTS) ways.push({ ...small, contextTokens: tokens });
+  }
+  return ways;
+}
+
+/** All sequences share a pool, which is no longer than a context that was made shorter. */
+function withPool(load: LoadOptions = {}, changed: Attempt["load"]): LoadOptions {
+  const { contextTokens } = changed;
+  const pool = contextTokens !== undefined && load.kvPoolTokens === undefined;
+  return { ...load, ...changed, ...(pool && { kvPoolTokens: contextTokens }) };
+}
+
+function isPlainObject(value: unknown): value is Record<string, unknown> & EngineOptions {
+  if (typeof value !== "object" || value === null) return false;
+  return !Array.isArray(value) && !(value instanceof URL) && !(value instanceof Blob);
+}
