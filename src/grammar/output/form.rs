@@ -1,6 +1,5 @@
 //! The family that a model belongs to, judging by its chat template and its special tokens.
 
-use super::beginning::{Beginning, beginning};
 use crate::text::Tokenizer;
 
 /// How a model family writes reasoning and tool calls. The default is a family of which nothing is known.
@@ -100,20 +99,6 @@ impl OutputForm {
             &|text| tokenizer.named_id(text).is_some(),
             &|text| tokenizer.special_id(text).is_some(),
         )
-    }
-
-    /// The tags around the reasoning that may follow a prompt with this end: the opening one, unless the prompt has it, and the
-    /// closing one. `None` if none may follow.
-    pub fn reasoning_after(
-        &self,
-        prompt_tail: &str,
-    ) -> Option<(Option<&'static str>, &'static str)> {
-        let tags = self.reasoning?;
-        match beginning(self, prompt_tail) {
-            Beginning::Turn => Some((Some(tags.open), tags.close)),
-            Beginning::Reasoning { .. } => Some((None, tags.close)),
-            Beginning::Reasoned => None,
-        }
     }
 
     /// How the model writes if its template renders no tools, and the prompt asks for calls in `<tool_call>`.
