@@ -44,6 +44,8 @@ pub(super) struct Plan {
 pub(super) struct MessagePlan {
     /// It may hold several calls. `None`: as suits the model.
     pub parallel_calls: Option<bool>,
+    /// The most tokens of reasoning; `None`: as many as the message has.
+    pub reasoning_tokens: Option<usize>,
 }
 
 impl MessagePlan {

@@ -1,7 +1,7 @@
 //! A request to the engine: one prompt and what to generate for it.
 
 pub use super::prompt::{Content, Embeddings, Prompt, Span};
-pub use super::token_rules::TokenRules;
+pub use super::token_rules::{SpanBudget, TokenRules};
 pub use crate::sample::{
     DryParams, LogprobsMode, MirostatParams, SamplingDefaults, SamplingParams, ScoreRequest,
     TokenScore,

@@ -59,11 +59,10 @@ impl Matcher {
     ) -> Matcher {
         let phase = match opener {
             None => Phase::Constrained,
-            Some(opener) if opener.can_be_seen() => Phase::Undecided {
+            Some(opener) => Phase::Undecided {
                 opener,
                 seen: Vec::new(),
             },
-            Some(_) => Phase::Free,
         };
         Matcher {
             parser,

@@ -422,7 +422,8 @@ fn generations(
         top: plan.logprobs.top.unwrap_or(0),
         mode: plan.logprobs.mode,
     });
-    let rules = token_rules::of(plan, model, stop_ids)?;
+    let prompt_tail = prompts.first().map_or("", |prompt| &prompt.tail);
+    let rules = token_rules::of(plan, model, stop_ids, prompt_tail)?;
     let prompt_scores = plan
         .logprobs
         .top

@@ -86,7 +86,7 @@ export type ChatCompletionFields = {
   top_logprobs?: number | null,
   /** Which distribution `logprobs` describes. */
   logprobs_mode?: "raw" | "processed" | null,
-  /** If the last message is of the assistant, put its content before that of the answer. */
+  /** Put the last message's content before that of the answer, if it is of the assistant or `add_generation_prompt` is false. */
   echo?: boolean | null,
   /** How long the text should be, if the chat template knows the word. */
   verbosity?: "low" | "medium" | "high" | null,
@@ -1757,7 +1757,11 @@ export type TemplateFields = {
   /** Functions that the model may call. */
   tools?: FunctionTool[] | null,
   /** Whether the model may or must call a tool, and which. */
-  tool_choice?: ToolChoice | null, };
+  tool_choice?: ToolChoice | null,
+  /** The older form of `tools`: the functions that the model may call, one per message. */
+  functions?: FunctionDeclaration[] | null,
+  /** The older form of `tool_choice`. */
+  function_call?: "none" | "auto" | { name: string } | null, };
 
 /** The tensors of one type. */
 export type TensorTypeReport = {
@@ -1849,7 +1853,11 @@ export type TokenizeFields = {
   /** Functions that the model may call. */
   tools?: FunctionTool[] | null,
   /** Whether the model may or must call a tool, and which. */
-  tool_choice?: ToolChoice | null, };
+  tool_choice?: ToolChoice | null,
+  /** The older form of `tools`: the functions that the model may call, one per message. */
+  functions?: FunctionDeclaration[] | null,
+  /** The older form of `tool_choice`. */
+  function_call?: "none" | "auto" | { name: string } | null, };
 
 /** A call that the model has written. */
 export type ToolCall = { id: string, type: "function", function: FunctionCall, };

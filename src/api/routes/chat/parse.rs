@@ -1,5 +1,7 @@
 //! From the body of `POST /chat/completions` to a plan (specification 18.1), and how its result is delivered.
 
+use serde_json::Value;
+
 use crate::api::fields::kinds::{Count, Flag, Word, Words, count, flag, words};
 use crate::api::fields::{
     Body, Conversation, Field, Fields, Form, Or, Prompt, PromptTokens, Streaming, TruncationSide,
@@ -21,7 +23,8 @@ fields! {
         top_logprobs: Field<Count> = count(0).at_most(20).range("only with `logprobs`"),
         /// Which distribution `logprobs` describes.
         logprobs_mode: Or<Word<LogprobsMode>> = logprobs::MODE,
-        /// If the last message is of the assistant, put its content before that of the answer.
+        /// Put the last message's content before that of the answer, if it is of the assistant or `add_generation_prompt` is
+        /// false.
         echo: Or<Flag> = flag().or(false).of("vLLM"),
         /// How long the text should be, if the chat template knows the word.
         verbosity: Field<Words> = words(&["low", "medium", "high"]),
@@ -160,7 +163,10 @@ pub(super) fn parse(
         restrictions: restrictions::read(&fields, switches)?,
         sampling,
         constraint,
-        message: Some(MessagePlan { parallel_calls }),
+        message: Some(MessagePlan {
+            parallel_calls,
+            reasoning_tokens: None,
+        }),
         repeats_delivered: false,
     };
     let delivery = Delivery {
@@ -171,13 +177,18 @@ pub(super) fn parse(
     Ok((plan, delivery))
 }
 
-/// The beginning of the content of each message.
+/// What the content of each message begins with: the last message's content, if the answer is of its role or continues it.
 fn echo(fields: &Fields, switches: &Switches, conversation: &Conversation) -> Result<String> {
-    let last = conversation.messages.last();
-    let last = last.filter(|message| message["role"] == "assistant");
-    let content = last.and_then(|message| message["content"].as_str());
-    Ok(match ChatOwnFields::echo.read(fields, switches)? {
-        true => content.unwrap_or_default().to_owned(),
-        false => String::new(),
+    let is_wanted = ChatOwnFields::echo.read(fields, switches)?;
+    let last = conversation.messages.last().filter(|last| {
+        is_wanted && (last["role"] == "assistant" || !conversation.add_generation_prompt)
+    });
+    Ok(match last.map(|message| &message["content"]) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => {
+            let texts = parts.iter().filter_map(|part| part["text"].as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
     })
 }

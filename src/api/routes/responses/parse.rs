@@ -147,7 +147,10 @@ pub(super) fn parse(
         restrictions: restrictions::read(&fields, switches)?,
         sampling,
         constraint,
-        message: Some(MessagePlan { parallel_calls }),
+        message: Some(MessagePlan {
+            parallel_calls,
+            reasoning_tokens: None,
+        }),
         // The last events of an item repeat all of it.
         repeats_delivered: true,
     };
