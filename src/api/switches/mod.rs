@@ -11,6 +11,7 @@ pub(super) use profiles::{EngineSwitches, constants};
 pub(super) use table::table;
 pub use values::{
     AlwaysIncludeUsage, ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens,
-    LogprobsShape, MessageWord, MirostatTargetUnit, SamplingBounds, SuffixMode, Switches,
-    TextOffsetBase, ToolNames, UnknownFields, UsagePlace, UseModelDefaults, WhenModelNotReady,
+    LogprobsShape, MessageWord, MirostatTargetUnit, SamplingBounds, SpeculationMode, SuffixMode,
+    Switches, TextOffsetBase, ToolNames, UnknownFields, UsagePlace, UseModelDefaults,
+    WhenModelNotReady,
 };

@@ -3,8 +3,8 @@
 use crate::api::fields::kinds::{Count, Flag, Word, Words, count, flag, words};
 use crate::api::fields::{
     Body, Conversation, Field, Fields, Form, Or, Prompt, PromptTokens, Streaming, TruncationSide,
-    UnknownFieldPolicy, candidates, constraints, conversation, fields, functions, length, logprobs,
-    model, out_of_range, prompt_tokens, request, restrictions, sampling, streaming,
+    UnknownFieldPolicy, candidates, constraints, conversation, drafting, fields, functions, length,
+    logprobs, model, out_of_range, prompt_tokens, request, restrictions, sampling, streaming,
     structured_outputs, tools, vendors,
 };
 use crate::api::plan::{MessagePlan, Plan, Suffix};
@@ -37,6 +37,7 @@ request! {
         logprobs::TokenListFields,
         prompt_tokens::TruncationFields,
         vendors::VendorFields,
+        drafting::DraftFields,
         length::LengthFields,
         restrictions::RestrictionFields,
         streaming::StreamingFields,
@@ -158,6 +159,7 @@ pub(super) fn parse(
             kept: prompt_tokens::read_kept(&fields, switches, TruncationSide::Left)?,
         },
         restrictions: restrictions::read(&fields, switches)?,
+        drafting: drafting::read(&fields, switches)?,
         sampling,
         constraint,
         message: Some(MessagePlan { parallel_calls }),
