@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::api::fields::kinds::{Count, Flag, Word, Words, count, flag, words};
 use crate::api::fields::{
     Body, Conversation, Field, Fields, Form, Or, Prompt, PromptTokens, Streaming, TruncationSide,
-    UnknownFieldPolicy, candidates, constraints, conversation, fields, functions, length, logprobs,
-    model, out_of_range, prompt_tokens, request, restrictions, sampling, streaming,
+    UnknownFieldPolicy, candidates, constraints, conversation, drafting, fields, functions, length,
+    logprobs, model, out_of_range, prompt_tokens, request, restrictions, sampling, streaming,
     structured_outputs, tools, vendors,
 };
 use crate::api::plan::{MessagePlan, Plan, Suffix};
@@ -40,6 +40,7 @@ request! {
         logprobs::TokenListFields,
         prompt_tokens::TruncationFields,
         vendors::VendorFields,
+        drafting::DraftFields,
         length::LengthFields,
         restrictions::RestrictionFields,
         streaming::StreamingFields,
@@ -161,6 +162,7 @@ pub(super) fn parse(
             kept: prompt_tokens::read_kept(&fields, switches, TruncationSide::Left)?,
         },
         restrictions: restrictions::read(&fields, switches)?,
+        drafting: drafting::read(&fields, switches)?,
         sampling,
         constraint,
         message: Some(MessagePlan {

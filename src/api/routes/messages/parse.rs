@@ -7,8 +7,8 @@ use super::request::{MessageOwnFields, UNSUPPORTED, known_fields};
 use crate::api::error::rename_param;
 use crate::api::fields::{
     Body, Constraint, Fields, Form, KeptTokens, Logprobs, Prompt, PromptTokens, UnknownFieldPolicy,
-    blocks, constraints, invalid_type, invalid_value, length, missing, model, restrictions,
-    sampling, shorten, streaming, tools, vendors,
+    blocks, constraints, drafting, invalid_type, invalid_value, length, missing, model,
+    restrictions, sampling, shorten, streaming, tools, vendors,
 };
 use crate::api::plan::{MessagePlan, Plan, Suffix};
 use crate::api::switches::{ContextWord, DefaultMaxTokens, LogprobsShape, Switches};
@@ -116,6 +116,7 @@ pub(super) fn parse(
             kept: KeptTokens::All,
         },
         restrictions: restrictions::read(&fields, switches)?,
+        drafting: drafting::read(&fields, switches)?,
         sampling,
         constraint,
         message: Some(MessagePlan {
