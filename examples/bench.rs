@@ -1,8 +1,8 @@
 //! Measures inpage on this machine: the CPU time of a launch, the shares of the memory bandwidth and of
 //! the arithmetic peak that kernels reach, and the share of the memory bound that decoding with a model
-//! reaches. Prints one line per measurement.
+//! reaches, and what guessed tokens gain. Prints one line per measurement.
 //!
-//! `cargo run --release --example bench -- [launch|kernels|model] [--model FILE.gguf|FOLDER]
+//! `cargo run --release --example bench -- [launch|kernels|model|speculation] [--model FILE.gguf|FOLDER]
 //! [--device cpu|gpu] [--size small|large] [--tokens N] [--contexts N,N,...] [--batches N,N,...] [--json]`
 
 #[path = "bench/decode.rs"]
@@ -23,6 +23,8 @@ mod model;
 mod options;
 #[path = "bench/raw.rs"]
 mod raw;
+#[path = "bench/speculation.rs"]
+mod speculation;
 #[path = "bench/timing.rs"]
 mod timing;
 
@@ -38,6 +40,9 @@ async fn run(options: &Options) -> Outcome<()> {
     machine.introduce();
     if options.wants(Bench::Launch) {
         launch::run(&machine).await?;
+    }
+    if let (true, Some(path)) = (options.wants(Bench::Speculation), &options.model) {
+        speculation::run(&machine, path, options).await?;
     }
     if !options.wants(Bench::Kernels) && !options.wants(Bench::Model) {
         return Ok(());

@@ -6,7 +6,7 @@ use inpage::model::LoadOptions;
 
 use crate::load_arguments::set_load_option;
 
-pub const USAGE: &str = "usage: bench [launch|kernels|model]... [--model FILE.gguf|FOLDER] \
+pub const USAGE: &str = "usage: bench [launch|kernels|model|speculation]... [--model FILE.gguf|FOLDER] \
                          [--device cpu|gpu] [--kv-format FORMAT] [--quantize TYPE] [--size small|large] \
                          [--tokens N] [--contexts N,N,...] [--batches N,N,...] [--json]";
 
@@ -16,6 +16,8 @@ pub enum Bench {
     Launch,
     Kernels,
     Model,
+    /// Runs only if it is named.
+    Speculation,
 }
 
 /// Sizes of matrices. `Small` is for software adapters.
@@ -65,6 +67,7 @@ impl Options {
                 "launch" => options.benches.push(Bench::Launch),
                 "kernels" => options.benches.push(Bench::Kernels),
                 "model" => options.benches.push(Bench::Model),
+                "speculation" => options.benches.push(Bench::Speculation),
                 "--model" => options.model = Some(value()?.into()),
                 "--device" => {
                     options.gpu = choice(&name, &value()?, [("gpu", true), ("cpu", false)])?
@@ -89,15 +92,22 @@ impl Options {
         if !options.gpu && options.benches.contains(&Bench::Launch) {
             return Err("launch measures a GPU's launches; --device cpu has none".into());
         }
-        if options.model.is_none() && options.benches.contains(&Bench::Model) {
-            return Err("model needs --model FILE.gguf".into());
+        let needs_model = [(Bench::Model, "model"), (Bench::Speculation, "speculation")];
+        for (bench, name) in needs_model {
+            if options.model.is_none() && options.benches.contains(&bench) {
+                return Err(format!("{name} needs --model FILE.gguf"));
+            }
         }
         Ok(options)
     }
 
     pub fn wants(&self, bench: Bench) -> bool {
         if self.benches.is_empty() {
-            return self.gpu || bench != Bench::Launch;
+            return match bench {
+                Bench::Launch => self.gpu,
+                Bench::Kernels | Bench::Model => true,
+                Bench::Speculation => false,
+            };
         }
         self.benches.contains(&bench)
     }
@@ -143,6 +153,8 @@ mod tests {
         assert!(!cpu.wants(Bench::Launch) && cpu.wants(Bench::Kernels));
         let one = parse("launch").unwrap();
         assert!(one.wants(Bench::Launch) && !one.wants(Bench::Kernels));
+        let named = parse("speculation --model x").unwrap();
+        assert!(named.wants(Bench::Speculation) && !all.wants(Bench::Speculation));
     }
 
     #[test]
@@ -156,6 +168,7 @@ mod tests {
             ("--batches 1,x", "not x"),
             ("--size", "needs a value"),
             ("model", "--model"),
+            ("speculation", "--model"),
             ("launch --device cpu", "launch"),
             ("lunch", "lunch"),
         ] {

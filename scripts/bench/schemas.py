@@ -1,16 +1,18 @@
 """Measures how many documents of 200 JSON schemas a served model completes, and how many are valid.
 
-usage: python scripts/bench/schemas.py [--url http://127.0.0.1:8080] [--limit 200] [--max-tokens 512] [--seed N]
+usage: python scripts/bench/schemas.py [--url http://127.0.0.1:8080] [--limit 200] [--max-tokens 512] [--seed N] [--parallel 4]
 Needs `pip install jsonschema`. The schemas are made here, after the kinds of schemas that programs use: configurations, payloads of
 APIs, nested lists, enumerations, formats and optional members. Without --seed decoding is greedy.
 """
 
 import argparse
 import collections
+import concurrent.futures
 import itertools
 import json
 import random
 import time
+import urllib.error
 import urllib.request
 
 import jsonschema
@@ -120,43 +122,51 @@ def schemas():
         yield kind.__name__, THINGS[index % len(THINGS)], kind(draw)
 
 
+def ask(arguments, kind, thing, schema):
+    """Kind, outcome, tokens and what is to be said of one document."""
+    body = {
+        "model": "default",
+        "messages": [{"role": "user", "content": f"Write a JSON document that describes a {thing}."}],
+        "response_format": {"type": "json_schema", "json_schema": {"name": thing, "schema": schema}},
+        "max_tokens": arguments.max_tokens,
+        "temperature": 0 if arguments.seed is None else 0.7,
+        "seed": arguments.seed or 0,
+    }
+    request = urllib.request.Request(f"{arguments.url}/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
+    try:
+        answer = json.load(urllib.request.urlopen(request))
+    except urllib.error.HTTPError as error:
+        return kind, "refused", 0, error.read().decode()[:200]
+    choice, tokens = answer["choices"][0], answer["usage"]["completion_tokens"]
+    content = choice["message"]["content"]
+    if choice["finish_reason"] != "stop":
+        return kind, "cut", tokens, content[-160:].replace("\n", " ")
+    try:
+        jsonschema.validate(json.loads(content), schema)
+    except (ValueError, jsonschema.ValidationError) as error:
+        return kind, "invalid", tokens, str(error)[:200]
+    return kind, "valid", tokens, ""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", default="http://127.0.0.1:8080")
     parser.add_argument("--limit", type=int, default=200)
     parser.add_argument("--max-tokens", type=int, default=512)
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--parallel", type=int, default=4)
     arguments = parser.parse_args()
     results = collections.defaultdict(collections.Counter)
     lengths, start = [], time.time()
-    for kind, thing, schema in itertools.islice(schemas(), arguments.limit):
-        body = {
-            "model": "default",
-            "messages": [{"role": "user", "content": f"Write a JSON document that describes a {thing}."}],
-            "response_format": {"type": "json_schema", "json_schema": {"name": thing, "schema": schema}},
-            "max_tokens": arguments.max_tokens,
-            "temperature": 0 if arguments.seed is None else 0.7,
-            "seed": arguments.seed or 0,
-        }
-        request = urllib.request.Request(f"{arguments.url}/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
-        try:
-            answer = json.load(urllib.request.urlopen(request))
-        except urllib.error.HTTPError as error:
-            results[kind]["refused"] += 1
-            print(kind, error.read().decode()[:200], flush=True)
-            continue
-        choice = answer["choices"][0]
-        lengths.append(answer["usage"]["completion_tokens"])
-        if choice["finish_reason"] != "stop":
-            results[kind]["cut"] += 1
-            print(kind, "cut:", choice["message"]["content"][-120:].replace("\n", " "), flush=True)
-            continue
-        try:
-            jsonschema.validate(json.loads(choice["message"]["content"]), schema)
-            results[kind]["valid"] += 1
-        except (ValueError, jsonschema.ValidationError) as error:
-            results[kind]["invalid"] += 1
-            print(kind, "invalid:", str(error)[:200], flush=True)
+    with concurrent.futures.ThreadPoolExecutor(arguments.parallel) as pool:
+        for kind, outcome, tokens, text in pool.map(
+            lambda one: ask(arguments, *one), itertools.islice(schemas(), arguments.limit)
+        ):
+            results[kind][outcome] += 1
+            if tokens:
+                lengths.append(tokens)
+            if text:
+                print(kind, f"{outcome}:", text, flush=True)
     total = collections.Counter()
     for kind, counts in results.items():
         print(kind, dict(counts))

@@ -53,8 +53,9 @@ pub use models::{
 pub use progress::Progress;
 pub use switches::{
     AlwaysIncludeUsage, ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens,
-    LogprobsShape, MessageWord, MirostatTargetUnit, SamplingBounds, SuffixMode, Switches,
-    TextOffsetBase, ToolNames, UnknownFields, UsagePlace, UseModelDefaults, WhenModelNotReady,
+    LogprobsShape, MessageWord, MirostatTargetUnit, SamplingBounds, SpeculationMode, SuffixMode,
+    Switches, TextOffsetBase, ToolNames, UnknownFields, UsagePlace, UseModelDefaults,
+    WhenModelNotReady,
 };
 
 use crate::{Error, RequestFault, Result};

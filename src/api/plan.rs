@@ -2,7 +2,9 @@
 //! It is validated as far as possible without a model.
 
 use super::fields::images::RequestImages;
-use super::fields::{Constraint, Length, Logprobs, Prompt, PromptTokens, Restrictions, Sampling};
+use super::fields::{
+    Constraint, Drafting, Length, Logprobs, Prompt, PromptTokens, Restrictions, Sampling,
+};
 use super::models::{ReadyModel, ToolPrompts};
 
 /// Text to generate.
@@ -31,6 +33,8 @@ pub(super) struct Plan {
     pub logprobs: Logprobs,
     pub prompt_tokens: PromptTokens,
     pub restrictions: Restrictions,
+    /// What the completion is expected to be.
+    pub drafting: Drafting,
     pub sampling: Sampling,
     pub constraint: Constraint,
     /// The completion is a message of the assistant, read as reasoning, content and calls. `None`: it is text.
@@ -44,6 +48,8 @@ pub(super) struct Plan {
 pub(super) struct MessagePlan {
     /// It may hold several calls. `None`: as suits the model.
     pub parallel_calls: Option<bool>,
+    /// The most tokens of reasoning; `None`: as many as the message has.
+    pub reasoning_tokens: Option<usize>,
 }
 
 impl MessagePlan {

@@ -42,6 +42,9 @@ pub(in crate::api) struct Delivered {
     /// The number of these tokens that are reasoning.
     #[serde(default)]
     pub reasoning_tokens: usize,
+    /// The number of these tokens that the prediction foretold.
+    #[serde(default)]
+    pub predicted_tokens: usize,
     /// Digest of their ids. It shows when a second run chooses others.
     pub digest: Digest,
     pub is_finished: bool,
@@ -134,6 +137,7 @@ mod tests {
                 Delivered {
                     tokens: 1,
                     reasoning_tokens: 1,
+                    predicted_tokens: 1,
                     digest,
                     is_finished: false,
                 },

@@ -192,6 +192,47 @@ impl Candidate {
         (sampler, limits)
     }
 
+    /// For each position of a step that feeds `draft` after the token chosen last: a sampler, and what may come there if
+    /// the draft is right up to it.
+    pub(super) fn forks(&mut self, draft: &[u32]) -> Vec<Sampler> {
+        let (sampler, _) = self.parts();
+        let mut samplers = vec![sampler.fork()];
+        for id in draft {
+            let mut next = samplers[samplers.len() - 1].fork();
+            next.push(*id);
+            samplers.push(next);
+        }
+        samplers
+    }
+
+    /// What may come at each of these positions. Nothing is said about those after a token that may not come.
+    pub(super) fn allowed_along(&self, draft: &[u32]) -> Vec<Result<Allowed>> {
+        let generation = &self.generation;
+        let matcher = || generation.constraint.as_ref().map(Grammar::matcher);
+        let mut matcher = self.matcher.as_ref().map(Matcher::fork).or_else(matcher);
+        let mut chosen = self.chosen.clone();
+        let mut allowed = vec![Allowed::after(matcher.as_mut(), generation, &chosen)];
+        for &id in draft {
+            if let Some(Err(_)) = matcher.as_mut().map(|it| it.accept(id)) {
+                break;
+            }
+            chosen.push(id);
+            allowed.push(Allowed::after(matcher.as_mut(), generation, &chosen));
+        }
+        allowed
+    }
+
+    /// Accepts a token that the device chose with a fork of the sampler, which replaces the sampler.
+    pub(super) fn take_forked(
+        &mut self,
+        sampler: Sampler,
+        sampled: Result<Sampled>,
+        allowed: &Result<Allowed>,
+    ) {
+        self.sampler = Some(sampler);
+        self.take(vec![sampled], allowed);
+    }
+
     /// Accepts tokens that the model chose, up to the end of the completion, and sends them.
     /// `allowed` is what the constraint allowed as the first token.
     pub(super) fn take(&mut self, sampled: Vec<Result<Sampled>>, allowed: &Result<Allowed>) {

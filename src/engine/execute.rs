@@ -48,6 +48,11 @@ impl PlannedStep {
                 let rows: Vec<&mut Sequence> = chosen.map(|(_, sequence)| sequence).collect();
                 run_batch(model, rows, steps).await
             }
+            PlannedStep::Verify { at, draft, spare } => {
+                let sequence = &mut jobs[at.job].sequences[at.sequence];
+                let result = sequence.verify(model, &draft, spare).await;
+                report(result, [&*sequence])
+            }
             PlannedStep::Single { at, step, restore } => {
                 let sequence = &mut jobs[at.job].sequences[at.sequence];
                 let result = match copy_all(model, &restore) {

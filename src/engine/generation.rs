@@ -1,7 +1,8 @@
 //! A request to the engine: one prompt and what to generate for it.
 
+pub use super::draft::DraftRules;
 pub use super::prompt::{Content, Embeddings, Prompt, Span};
-pub use super::token_rules::TokenRules;
+pub use super::token_rules::{SpanBudget, TokenRules};
 pub use crate::sample::{
     DryParams, LogprobsMode, MirostatParams, SamplingDefaults, SamplingParams, ScoreRequest,
     TokenScore,
@@ -34,6 +35,8 @@ pub struct Generation {
     /// Ids that end a candidate with [`super::event::FinishReason::Stop`]: the model's end-of-text
     /// ids (unless `ignore_eos`) and single-token stop strings.
     pub stop_ids: Vec<u32>,
+    /// What its tokens may be guessed from. It changes how fast they come, not which.
+    pub drafts: DraftRules,
 }
 
 impl Generation {

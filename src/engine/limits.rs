@@ -1,7 +1,19 @@
 //! The engine's own limits, and how they and the model's bound a step.
 
+use super::costs::MAX_ROWS;
 use super::model::ModelLimits;
 use super::prompt::Prompt;
+
+/// Which tokens are guessed and verified several at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speculation {
+    /// None.
+    Off,
+    /// Those of requests with a prediction.
+    Predictions,
+    /// Also those that the text so far lets expect.
+    All,
+}
 
 /// Limits of an engine; the defaults are those of specification 14 where it names one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +30,8 @@ pub struct EngineLimits {
     pub max_run_ahead_tokens: usize,
     /// KV pages that stay cached for prompts with the same beginning while no sequence holds them.
     pub max_cached_pages: usize,
+    /// Which tokens are guessed and verified, as far as this is measured to be faster.
+    pub speculation: Speculation,
 }
 
 impl Default for EngineLimits {
@@ -28,6 +42,7 @@ impl Default for EngineLimits {
             prefill_chunk_tokens: 512,
             max_run_ahead_tokens: 16,
             max_cached_pages: usize::MAX,
+            speculation: Speculation::Off,
         }
     }
 }
@@ -58,10 +73,15 @@ pub(super) struct StepLimits {
     pub(super) has_states: bool,
     /// Prompts are not cut inside of images.
     pub(super) whole_images: bool,
+    pub(super) vocab_size: usize,
+    pub(super) speculation: Speculation,
+    /// Most rows of a step that verifies a draft.
+    pub(super) verified_rows: usize,
 }
 
 impl StepLimits {
-    pub(super) fn new(limits: &EngineLimits, model: &ModelLimits) -> Self {
+    /// `verified_rows` is what the model takes.
+    pub(super) fn new(limits: &EngineLimits, model: &ModelLimits, verified_rows: usize) -> Self {
         let page_tokens = model.page_tokens.max(1);
         Self {
             page_tokens,
@@ -70,6 +90,9 @@ impl StepLimits {
             max_batch: model.max_batch.max(1),
             has_states: model.state_slots > 0,
             whole_images: model.whole_images,
+            vocab_size: model.vocab_size,
+            speculation: limits.speculation,
+            verified_rows: verified_rows.min(MAX_ROWS),
         }
     }
 

@@ -5,12 +5,12 @@
 //! | file | part |
 //! |---|---|
 //! | `prompt`, `model` | what is fed; the contract with a model |
-//! | `token_rules`, `generation`, `event` | what comes in, what goes out |
-//! | `limits`, `run_ahead`, `wake`, `semaphore` | bounds of steps; sleeping and yielding; turns |
+//! | `token_rules`, `draft`, `generation`, `event` | what comes in, what goes out; guesses of what comes next |
+//! | `costs`, `limits`, `run_ahead`, `wake`, `semaphore` | bounds of steps; sleeping and yielding; turns |
 //! | `clock`, `patience` | the time by which requests end; how long one may wait for its reader |
 //! | `events` | the bounded streams of events to the reader of a request |
 //! | `prefix_cache`, `states`, `banker`, `pool` | the memory: kept prompts, states, who may take more |
-//! | `candidate`, `sequence`, `single` | one candidate: its tokens and events; with memory; by itself |
+//! | `candidate`, `sequence`, `single`, `verify` | one candidate: its tokens and events; with memory; by itself; with a draft |
 //! | `prefill`, `preparation`, `job` | feeding a prompt, once for all its candidates, or ahead of its request; a request |
 //! | `shared`, `reservation`, `handle`, `change` | the entry: reserving places, submitting requests, changing the model |
 //! | `planned_step`, `scheduler` | a step; the running requests |
@@ -28,6 +28,8 @@ mod banker;
 mod candidate;
 mod change;
 mod clock;
+mod costs;
+mod draft;
 mod events;
 mod execute;
 mod handle;
@@ -50,6 +52,7 @@ mod shared;
 mod single;
 mod states;
 mod token_rules;
+mod verify;
 mod wake;
 
 #[cfg(test)]
@@ -57,9 +60,10 @@ mod tests;
 
 pub use change::ModelAccess;
 pub use clock::{Clock, TimeLimit};
+pub use draft::{DraftRules, Follower};
 pub use events::Events;
 pub use handle::EngineHandle;
-pub use limits::EngineLimits;
+pub use limits::{EngineLimits, Speculation};
 pub use model::{
     CausalModel, Chooser, Input, MemoryCopy, ModelLimits, Row, RowSampler, SequenceMemory,
     StepOutput,

@@ -204,6 +204,25 @@ pub trait CausalModel {
     /// compute while the device runs.
     async fn step(&mut self, rows: &mut [Row<'_>], chooser: Chooser<'_>) -> Result<StepOutput>;
 
+    /// Most positions that [`verify`](Self::verify) takes; 0 if it takes none. The same answer every time.
+    fn verified_rows(&self) -> usize {
+        0
+    }
+
+    /// Feeds the input of one row: the token chosen last and a draft of those after it. Chooses one token after each
+    /// position, as a batch of that many rows would: K, V, logits and tokens equal, to the last bit, those of steps that
+    /// feed one token each. With [`Chooser::Samplers`] there is a sampler, and perhaps a mask, for each position, and one
+    /// step. [`Chooser::Greedy`] is not used.
+    ///
+    /// On success `row.memory.len_tokens` has grown by the input. The caller lowers it past the first token that the draft
+    /// did not guess; it copies a state before and restores it.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] for an input that is too long, or by a model that verifies nothing.
+    async fn verify(&mut self, _row: Row<'_>, _chooser: Chooser<'_>) -> Result<StepOutput> {
+        Err(wrong("nothing: it verifies no drafts"))
+    }
+
     /// Feeds `tokens` (at least one) after `memory.len_tokens` and scores what follows each of them.
     /// `next[i]` is the token after `tokens[i]`; result `i` has its raw log-probability and the `top`
     /// best tokens at that position (all, if there are fewer). `next` is as long as `tokens`.

@@ -13,6 +13,7 @@
 //! can generate, because then the holders of the memory wait for their readers, perhaps until the patience with them ends.
 
 use super::banker::{GroupClaim, held, is_safe};
+use super::costs::Work;
 use super::job::Job;
 use super::model::{MemoryCopy, SequenceMemory};
 use super::planned_step::{PlannedStep, SequenceIndex};
@@ -56,6 +57,12 @@ impl Scheduler {
         self.turns += 1;
         for &SequenceIndex { job, sequence } in rows {
             self.running[job].sequences[sequence].last_turn = self.turns;
+        }
+        if let [at] = *rows
+            && !decode_is_due
+            && let Some(step) = self.verification(at)
+        {
+            return Some(step);
         }
         match *rows {
             [] => None,
@@ -115,6 +122,47 @@ impl Scheduler {
             at,
             step,
             restore: None,
+        }
+    }
+
+    /// A step of the only sequence that can continue with a draft, if there is one that is worth verifying, and the memory
+    /// for it.
+    fn verification(&mut self, at: SequenceIndex) -> Option<PlannedStep> {
+        let sequence = &mut self.running[at.job].sequences[at.sequence];
+        if sequence.unfed_tokens() != 1 {
+            return None;
+        }
+        let draft = sequence.draft(&self.limits);
+        let fed_tokens = sequence.memory.len_tokens;
+        let min_tokens = sequence.candidate.generation().drafts.min_tokens;
+        let acceptance = draft.acceptance;
+        let mut draft = draft.tokens;
+        let mut count = self.costs.worth_verifying(draft.len(), acceptance);
+        while count > 0 && !self.hold(Holder::Sequence(at), fed_tokens + 1 + count) {
+            count /= 2;
+        }
+        if count == 0 || count < min_tokens {
+            return None;
+        }
+        draft.truncate(count);
+        let spare = match self.limits.has_states {
+            true => Some(self.pool.states.take()?),
+            false => None,
+        };
+        Some(PlannedStep::Verify { at, draft, spare })
+    }
+
+    /// What a step that was just planned does for the only sequence that can continue; `None` for steps that feed prompts
+    /// or several sequences.
+    pub(super) fn work_of(&self, step: &PlannedStep) -> Option<Work> {
+        match step {
+            PlannedStep::Verify { draft, .. } => Some(Work::Rows(draft.len() + 1)),
+            PlannedStep::Single { at, step, .. } => {
+                let has_begun = !self.sequence(*at).candidate.chosen().is_empty();
+                has_begun.then(|| Work::Tokens(step.steps()))
+            }
+            PlannedStep::Batch { rows, steps } if rows.len() == 1 => Some(Work::Tokens(*steps)),
+            _ => None,
         }
     }
 

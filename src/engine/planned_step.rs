@@ -28,6 +28,13 @@ pub(super) enum PlannedStep {
         rows: Vec<SequenceIndex>,
         steps: usize,
     },
+    /// Feeds a sequence its last token and a draft of the next ones.
+    Verify {
+        at: SequenceIndex,
+        draft: Vec<u32>,
+        /// A slot for the state before the step, where the model has states.
+        spare: Option<u32>,
+    },
     /// A step of one sequence by itself.
     Single {
         at: SequenceIndex,
@@ -42,7 +49,9 @@ impl PlannedStep {
     pub(super) fn is_for(&self, index: usize) -> bool {
         match self {
             Self::Feed { job, .. } => *job == index,
-            Self::Start { at, .. } | Self::Single { at, .. } => at.job == index,
+            Self::Start { at, .. } | Self::Single { at, .. } | Self::Verify { at, .. } => {
+                at.job == index
+            }
             Self::Batch { rows, .. } => rows.iter().any(|row| row.job == index),
         }
     }

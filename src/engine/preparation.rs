@@ -12,7 +12,7 @@
 
 use std::collections::VecDeque;
 
-use super::generation::Generation;
+use super::generation::{DraftRules, Generation};
 use super::limits::StepLimits;
 use super::pool::MemoryPool;
 use super::prompt::Prompt;
@@ -132,5 +132,6 @@ pub(super) fn generation(part: Prompt) -> Generation {
         scores: None,
         prompt_scores: None,
         stop_ids: Vec::new(),
+        drafts: DraftRules::default(),
     }
 }

@@ -38,7 +38,7 @@ impl<M: CausalModel> Engine<M> {
         let limits = limits.at_least_minimal();
         let shared = Rc::new(Shared::default());
         let sizes = model.limits();
-        let step_limits = StepLimits::new(&limits, &sizes);
+        let step_limits = StepLimits::new(&limits, &sizes, model.verified_rows());
         let pool = MemoryPool::new(&sizes, limits.max_cached_pages);
         let handle = EngineHandle::new(shared.clone(), limits, sizes);
         let scheduler = Scheduler::new(shared, step_limits, pool);
@@ -92,11 +92,22 @@ impl<M: CausalModel> Engine<M> {
     }
 
     async fn run_step(&mut self, step: PlannedStep, now_ms: u64) -> Result<()> {
+        let work = self.scheduler.work_of(&step);
+        let spare = match &step {
+            PlannedStep::Verify { spare, .. } => *spare,
+            _ => None,
+        };
         let jobs = self.scheduler.jobs();
         let served: Vec<usize> = (0..jobs.len()).filter(|job| step.is_for(*job)).collect();
         let result = step.run(&mut self.model, jobs).await;
         let duration_ms = self.clock.now_ms().saturating_sub(now_ms);
         self.scheduler.restore_patience(&served, duration_ms);
+        if let Some(slot) = spare {
+            self.scheduler.pool.states.give_back(slot);
+        }
+        if let Some(work) = work {
+            self.scheduler.costs.note(work, duration_ms);
+        }
         result
     }
 

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use super::costs::Costs;
 use super::job::Job;
 use super::limits::StepLimits;
 use super::planned_step::SequenceIndex;
@@ -22,6 +23,7 @@ pub(super) struct Scheduler {
     pub(super) decode_is_due: bool,
     /// The last plan lacked memory for something.
     pub(super) lacks_memory: bool,
+    pub(super) costs: Costs,
 }
 
 impl Scheduler {
@@ -35,6 +37,7 @@ impl Scheduler {
             turns: 0,
             decode_is_due: false,
             lacks_memory: false,
+            costs: Costs::default(),
         };
         scheduler.publish();
         scheduler

@@ -3,8 +3,10 @@
 use std::rc::Rc;
 
 use super::candidate::Candidate;
+use super::draft::{Draft, Drafter};
 use super::events::EventSender;
 use super::generation::Generation;
+use super::limits::{Speculation, StepLimits};
 use super::model::SequenceMemory;
 use super::run_ahead::RunAhead;
 
@@ -22,6 +24,8 @@ pub(super) struct Sequence {
     /// Its last turn to generate; those that waited longest come first.
     pub(super) last_turn: u64,
     pub(super) run_ahead: RunAhead,
+    /// Guesses its tokens, once they may be worth it.
+    drafter: Option<Drafter>,
 }
 
 impl Sequence {
@@ -39,6 +43,7 @@ impl Sequence {
             is_started: false,
             last_turn: 0,
             run_ahead,
+            drafter: None,
         }
     }
 
@@ -64,6 +69,31 @@ impl Sequence {
     pub(super) fn roll_back(&mut self) {
         let fed_tokens = self.known_tokens() - 1;
         self.memory.len_tokens = self.memory.len_tokens.min(fed_tokens);
+    }
+
+    /// Guesses of the tokens after the one that it feeds next, if that may be fed with them. As many as its reader has room
+    /// for.
+    pub(super) fn draft(&mut self, limits: &StepLimits) -> Draft {
+        let generation = self.candidate.generation();
+        let rules = &generation.drafts;
+        let looks_up = limits.speculation == Speculation::All;
+        let has_sources = looks_up || rules.prediction.is_some();
+        let chosen = self.candidate.chosen();
+        // The limit of mirostat follows from the tokens that were drawn.
+        let is_fixed = generation.sampling.mirostat.is_none();
+        if limits.speculation == Speculation::Off || !has_sources || !is_fixed || chosen.is_empty()
+        {
+            return Draft::default();
+        }
+        let new = || Drafter::new(generation.prompt.ids(), rules, looks_up);
+        let drafter = self.drafter.get_or_insert_with(new);
+        drafter.follow(chosen);
+        let left = generation.max_tokens - chosen.len();
+        let rows = left.min(self.candidate.room()).min(limits.verified_rows);
+        drafter.draft(
+            rows.saturating_sub(1).min(rules.max_tokens),
+            limits.vocab_size,
+        )
     }
 
     /// Tokens that may be chosen before its reader sees the first of them. Where tokens may be forbidden it is one,

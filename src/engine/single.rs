@@ -23,6 +23,11 @@ impl SingleStep {
         self.feed_tokens + self.greedy_steps.unwrap_or(1) - 1
     }
 
+    /// Tokens that it chooses.
+    pub(super) fn steps(self) -> usize {
+        self.greedy_steps.unwrap_or(1)
+    }
+
     /// The same step running less far ahead, if it can.
     pub(super) fn shorter(self) -> Option<Self> {
         let steps = self.greedy_steps.filter(|steps| *steps > 1)?;

@@ -1,4 +1,5 @@
-//! The tokens that a request forbids besides its constraint, by their ids and the tokens generated so far.
+//! The tokens that a request forbids besides its constraint, by their ids and the tokens generated so far, and those that end a
+//! span of bounded length.
 
 use crate::sample::TokenMask;
 
@@ -13,6 +14,40 @@ pub struct TokenRules {
     min_tokens: usize,
     /// Sequences of at least two ids, none of which may be completed.
     sequences: Vec<Vec<u32>>,
+    /// Bounds the reasoning at the beginning.
+    budget: Option<SpanBudget>,
+}
+
+/// The longest span between two tags.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpanBudget {
+    /// The ids that begin the span; empty if it has begun before the first token.
+    pub open: Vec<u32>,
+    /// The id that ends it.
+    pub close: u32,
+    /// Tokens of the span without its tags.
+    pub max_tokens: usize,
+    /// Ids whose text ends inside of a character. The span ends after the character.
+    pub partial: TokenMask,
+}
+
+impl SpanBudget {
+    /// Tokens that may come before the span: white space.
+    const MAX_TOKENS_BEFORE: usize = 2;
+
+    /// Whether the span ends after `chosen`, because it is long enough.
+    fn is_spent(&self, chosen: &[u32]) -> bool {
+        let before = match self.open.is_empty() {
+            true => 0,
+            false => Self::MAX_TOKENS_BEFORE,
+        };
+        let mut starts = (0..=before).filter_map(|start| chosen.get(start..));
+        let Some(span) = starts.find_map(|rest| rest.strip_prefix(&self.open[..])) else {
+            return false;
+        };
+        let is_whole = span.last().is_none_or(|last| !self.partial.allows(*last));
+        span.len() >= self.max_tokens && is_whole && !span.contains(&self.close)
+    }
 }
 
 impl TokenRules {
@@ -25,6 +60,7 @@ impl TokenRules {
         forbidden: impl IntoIterator<Item = Vec<u32>>,
     ) -> Option<TokenRules> {
         let mut rules = TokenRules {
+            budget: None,
             allowed: match allowed {
                 Some(ids) => TokenMask::of(ids.iter().copied(), vocab_size),
                 None => TokenMask::below(vocab_size),
@@ -47,6 +83,25 @@ impl TokenRules {
         forbids.then_some(rules)
     }
 
+    /// These rules, or none, and a budget.
+    pub fn with_budget(
+        rules: Option<TokenRules>,
+        vocab_size: usize,
+        budget: SpanBudget,
+    ) -> TokenRules {
+        let rules = rules.unwrap_or_else(|| TokenRules {
+            allowed: TokenMask::below(vocab_size),
+            allows_all: true,
+            min_tokens: 0,
+            sequences: Vec::new(),
+            budget: None,
+        });
+        TokenRules {
+            budget: Some(budget),
+            ..rules
+        }
+    }
+
     /// Whether the first token can be chosen.
     pub fn allows_a_first(&self, stop_ids: &[u32]) -> bool {
         let mask = self.mask(stop_ids, &[]);
@@ -55,6 +110,12 @@ impl TokenRules {
 
     /// The tokens that may follow `chosen`; `None` if all may.
     pub(super) fn mask(&self, stop_ids: &[u32], chosen: &[u32]) -> Option<TokenMask> {
+        if let Some(budget) = &self.budget
+            && budget.is_spent(chosen)
+        {
+            let len = 32 * self.allowed.words().len();
+            return Some(TokenMask::of([budget.close], len));
+        }
         let completes = |sequence: &&Vec<u32>| {
             let (_, before) = sequence.split_last().expect("at least two ids");
             chosen.ends_with(before)
@@ -114,6 +175,54 @@ mod tests {
         assert_eq!(forbidden(&rules, &[5, 6]), [7, 8, 9]);
         assert_eq!(forbidden(&rules, &[4, 6]), [8, 9]);
         assert_eq!(forbidden(&rules, &[5, 6, 1]), [9]);
+    }
+
+    #[test]
+    fn a_span_ends_when_its_budget_is_spent() {
+        let budget = |open: &[u32], max_tokens| SpanBudget {
+            open: open.to_vec(),
+            close: 9,
+            max_tokens,
+            partial: TokenMask::of([7], VOCAB),
+        };
+        let forced = |open: &[u32], max_tokens, chosen: &[u32]| {
+            let rules = TokenRules::with_budget(None, VOCAB, budget(open, max_tokens));
+            let mask = rules.mask(&[], chosen);
+            assert!(
+                mask.as_ref()
+                    .is_none_or(|mask| *mask == TokenMask::of([9], VOCAB))
+            );
+            mask.is_some()
+        };
+        for (open, max_tokens, chosen, expected) in [
+            (&[][..], 2, &[1][..], false),
+            (&[], 2, &[1, 2], true),
+            (&[], 2, &[1, 2, 3], true),
+            // A character is not divided.
+            (&[], 2, &[1, 7], false),
+            (&[], 2, &[1, 7, 3], true),
+            // It has ended before, or just now.
+            (&[], 2, &[9, 2], false),
+            (&[], 2, &[1, 2, 9], false),
+            (&[], 2, &[1, 2, 9, 1, 1, 1], false),
+            (&[], 0, &[], true),
+            // It has not begun.
+            (&[5, 6], 1, &[5, 6], false),
+            (&[5, 6], 1, &[5, 6, 1], true),
+            (&[5, 6], 1, &[3, 4, 5, 6, 1], true),
+            (&[5, 6], 1, &[5, 1, 1, 1], false),
+            (&[5, 6], 1, &[1, 1, 1, 5, 6, 1], false),
+        ] {
+            assert_eq!(
+                forced(open, max_tokens, chosen),
+                expected,
+                "{open:?} {chosen:?}"
+            );
+        }
+        let rules = TokenRules::new(VOCAB, None, 2, []);
+        let rules = TokenRules::with_budget(rules, VOCAB, budget(&[], 1));
+        assert_eq!(forbidden(&rules, &[]), [2, 33]);
+        assert_eq!(forbidden(&rules, &[4]).len(), VOCAB - 1);
     }
 
     #[test]

@@ -221,9 +221,13 @@ impl Compiler {
                 form,
             } => {
                 let tokens = self.factory.tok_env();
-                let grammars = calls::completion(*form, tools, tokens.clone(), objects, budget)?;
-                let opener = || calls::opener(*form, tokens.clone());
-                return Ok(Prepared::of(grammars, (!is_forced).then(opener)));
+                let grammars =
+                    calls::completion(*form, tools, *is_forced, tokens.clone(), objects, budget)?;
+                let opener = match is_forced {
+                    true => None,
+                    false => calls::opener(*form, tokens.clone()),
+                };
+                return Ok(Prepared::of(grammars, opener));
             }
             GrammarSource::Turn(turn) => {
                 let grammars = calls::turn(turn, self.factory.tok_env().clone(), objects, budget)?;

@@ -73,7 +73,7 @@ impl Guard {
 }
 
 /// The end of one completion, for which repetitions and digits are counted.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Written {
     /// The last tokens.
     tokens: Vec<u32>,

@@ -36,7 +36,7 @@ pub enum Next<'a> {
     Finished,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Phase {
     /// The completion is a proper prefix of the opener; the parser has followed it.
     Undecided { opener: Opener, seen: Vec<u8> },
@@ -59,11 +59,10 @@ impl Matcher {
     ) -> Matcher {
         let phase = match opener {
             None => Phase::Constrained,
-            Some(opener) if opener.can_be_seen() => Phase::Undecided {
+            Some(opener) => Phase::Undecided {
                 opener,
                 seen: Vec::new(),
             },
-            Some(_) => Phase::Free,
         };
         Matcher {
             parser,
@@ -73,6 +72,19 @@ impl Matcher {
             written: Written::default(),
             mask: None,
             position: 0,
+        }
+    }
+
+    /// Another matcher at the same place.
+    pub fn fork(&self) -> Matcher {
+        Matcher {
+            parser: self.parser.deep_clone(),
+            phase: self.phase.clone(),
+            ends: self.ends.clone(),
+            guard: self.guard.clone(),
+            written: self.written.clone(),
+            mask: self.mask.clone(),
+            position: self.position,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use llguidance::toktrie::TokEnv;
 
-/// The text that a completion with a call begins with; it may be empty.
+/// The text that a completion with a call begins with.
 #[derive(Clone)]
 pub(super) struct Opener {
     text: &'static str,
@@ -25,11 +25,6 @@ impl Opener {
     /// The opener `text`, which is the special token `id` if there is one.
     pub(super) fn new(text: &'static str, id: Option<u32>, tokens: TokEnv) -> Opener {
         Opener { text, id, tokens }
-    }
-
-    /// Whether the opener distinguishes calls from text. An empty one does not.
-    pub(super) fn can_be_seen(&self) -> bool {
-        !self.text.is_empty()
     }
 
     /// The words of a mask of all tokens except those that complete the opener after `seen`. `None` if

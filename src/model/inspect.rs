@@ -333,6 +333,11 @@ fn weight_buffers(gguf: &Gguf) -> impl Iterator<Item = BufferReport> {
     })
 }
 
+/// Bytes of a table that stays on the host, in the type of the file.
+pub(super) fn host_bytes(gguf: &Gguf) -> u64 {
+    gguf.tensor(LAYER_TOKENS).map_or(0, |it| it.size_bytes)
+}
+
 /// The tensors but for a table that stays on the host.
 fn on_device(gguf: &Gguf) -> impl Iterator<Item = &TensorInfo> {
     gguf.tensors

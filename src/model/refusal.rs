@@ -2,7 +2,7 @@
 //! options.
 
 use super::{
-    inspect::{MemoryReport, for_sequences, inspect},
+    inspect::{MemoryReport, for_sequences, host_bytes, inspect},
     load::{TowerPlan, plan},
     load_options::LoadOptions,
 };
@@ -44,7 +44,11 @@ pub fn check_budget(gguf: &Gguf, options: LoadOptions, device_bytes: Option<u64>
     let budget = options.memory_budget_bytes;
     let limits = [
         budget.map(|bytes| (bytes, "memoryBudgetBytes allows")),
-        device_bytes.map(|bytes| (bytes, "the CPU device can address")),
+        // A table that stays on the host is in the same memory there.
+        device_bytes.map(|bytes| {
+            let rest = bytes.saturating_sub(host_bytes(gguf));
+            (rest, "the CPU device can address")
+        }),
     ];
     let Some((budget_bytes, who_allows)) = limits.into_iter().flatten().min() else {
         return Ok(());

@@ -1,11 +1,17 @@
 //! A causal convolution of each channel over the tokens of its sequence, in front of a recurrence or in place of
 //! attention (LFM2).
 
+use inpage_cpu::{
+    lanes::convolution::{ConvolutionInputs, ConvolutionRows, ConvolutionShape, convolution},
+    team,
+};
+
 use super::{
     matvec,
     op::*,
-    state_memory::StateMemory,
+    state_memory::{self, StateMemory},
     step::{self, Step},
+    variant::Variant,
 };
 use crate::kernel::{Kernel, wgsl};
 
@@ -19,9 +25,11 @@ pub(super) struct Arguments<B: Backend> {
     pub(super) step: IntTensor<B>,
     pub(super) shape: ConvShape,
     pub(super) slot_words: usize,
+    pub(super) variant: Variant,
 }
 
 op! {
+    cpu if (|it| it.variant.cpu);
     fn causal_conv(Arguments) -> (FloatTensor<Self>, IntTensor<Self>)
 }
 
@@ -59,6 +67,7 @@ pub fn causal_conv(
     states: &mut StateMemory,
     step: &Step,
     shape: ConvShape,
+    variant: Variant,
 ) -> Tensor<2> {
     let width = if shape.is_gated { 3 } else { 1 } * shape.channels;
     assert!(shape.taps > 1 && shape.at + width <= shape.stride);
@@ -74,6 +83,7 @@ pub fn causal_conv(
         step: step.words().into_dispatch(),
         shape,
         slot_words,
+        variant,
     });
     states.put(Tensor::from_dispatch(kept));
     Tensor::from_dispatch(out)
@@ -183,6 +193,42 @@ pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
         }
     }
     (twin_output(out, [tokens, channels]), states)
+}
+
+fn cpu(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
+    let Arguments {
+        mut states, shape, ..
+    } = args;
+    let [tokens, _] = args.x.shape().dims();
+    let step = args.step.storage::<u32>();
+    let memory: &mut [f32] = bytemuck::cast_slice_mut(states.storage_mut::<u32>());
+    let sequences = state_memory::sequences(step, tokens, memory, args.slot_words);
+    let sequences = sequences.map(|(rows, is_new, slot)| ConvolutionRows {
+        rows,
+        kept: &mut slot[..shape.state_words()],
+        is_new,
+    });
+    let inputs = ConvolutionInputs {
+        x: args.x.storage(),
+        weights: args.weights.storage(),
+        bias: args.bias.storage(),
+    };
+    let on_cpu = ConvolutionShape {
+        channels: shape.channels,
+        taps: shape.taps,
+        is_gated: shape.is_gated,
+        at: shape.at,
+        stride: shape.stride,
+    };
+    let mut out = vec![0.0; tokens * shape.channels];
+    convolution(
+        team::current(),
+        inputs,
+        sequences.collect(),
+        on_cpu,
+        &mut out,
+    );
+    (twin_output(out, [tokens, shape.channels]), states)
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! The RMS norm of each group of a row, multiplied by SiLU of a gate before the norm (Mamba 2) or after it (gated delta
 //! rule).
 
-use super::op::*;
+use inpage_cpu::{lanes::gated_norm, team};
+
+use super::{op::*, variant::Variant};
 use crate::kernel::{Kernel, wgsl};
 
 /// The arguments of the op.
@@ -11,9 +13,11 @@ pub(super) struct Arguments<B: Backend> {
     pub(super) gate: FloatTensor<B>,
     pub(super) norm: FloatTensor<B>,
     pub(super) shape: GatedNormShape,
+    pub(super) variant: Variant,
 }
 
 op! {
+    cpu if (|it| it.variant.cpu);
     fn gated_norm(Arguments) -> FloatTensor<Self>
 }
 
@@ -41,6 +45,7 @@ pub fn gated_norm(
     gate: Tensor<2>,
     norm: Tensor<1>,
     shape: GatedNormShape,
+    variant: Variant,
 ) -> Tensor<2> {
     let [_, columns] = x.dims();
     assert!(columns.is_multiple_of(shape.group), "whole groups");
@@ -54,6 +59,7 @@ pub fn gated_norm(
         gate: gate.into_dispatch(),
         norm: norm.into_dispatch(),
         shape,
+        variant,
     }))
 }
 
@@ -116,6 +122,23 @@ pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
             }
         }
     }
+    twin_output(out, [tokens, columns])
+}
+
+fn cpu(args: Arguments<Flex>) -> FlexTensor {
+    let Arguments { shape, .. } = args;
+    let [tokens, columns] = args.x.shape().dims();
+    let mut out = args.x.storage::<f32>().to_vec();
+    let on_cpu = gated_norm::GatedNormShape {
+        columns,
+        group: shape.group,
+        gates_first: shape.gates_first,
+        eps: shape.eps,
+        at: shape.at,
+        stride: shape.stride,
+    };
+    let (gate, norm) = (args.gate.storage(), args.norm.storage());
+    gated_norm::gated_norm(team::current(), &mut out, gate, norm, on_cpu);
     twin_output(out, [tokens, columns])
 }
 

@@ -1,13 +1,23 @@
 //! A recurrence whose state is a matrix per head: the gated delta rule (Yang et al. 2024,
 //! <https://arxiv.org/abs/2412.06464>) and Mamba 2 (Dao and Gu 2024, <https://arxiv.org/abs/2405.21060>).
+//! This file has the form for a few tokens, one after the other, and the twin; `recurrence_chunks` has the form for many.
+
+use inpage_cpu::{
+    lanes::recurrence::{RecurrenceInputs, RecurrenceRows, recurrence},
+    team,
+};
 
 use super::{
     matvec,
     op::*,
-    state_memory::StateMemory,
+    recurrence_chunks,
+    state_memory::{self, StateMemory},
     step::{self, Step},
+    variant::Variant,
 };
 use crate::kernel::{Kernel, wgsl};
+
+pub use super::recurrence_shape::{COLUMNS, MAX_KEY_LEN, RecurrenceShape};
 
 /// The arguments of the op.
 #[derive(ExtensionType)]
@@ -20,52 +30,12 @@ pub(super) struct Arguments<B: Backend> {
     pub(super) step: IntTensor<B>,
     pub(super) shape: RecurrenceShape,
     pub(super) slot_words: usize,
+    pub(super) variant: Variant,
 }
 
 op! {
+    cpu if (|it| it.variant.cpu);
     fn linear_recurrence(Arguments) -> (FloatTensor<Self>, IntTensor<Self>)
-}
-
-const WORKGROUP: usize = 64;
-/// Columns of a state that a workgroup computes. Key and value lengths are multiples of it.
-pub const COLUMNS: usize = 16;
-/// Maximum length of a key: a quarter of a column is in the registers of a lane.
-pub const MAX_KEY_LEN: usize = 256;
-
-/// Sizes of a recurrence.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RecurrenceShape {
-    /// Heads with a state of their own.
-    pub heads: usize,
-    /// Heads of queries and keys, a divisor of `heads`.
-    pub key_heads: usize,
-    /// Elements of a key and of a query.
-    pub key_len: usize,
-    /// Elements of a value.
-    pub value_len: usize,
-    /// Head h uses key head h mod `key_heads`; otherwise as many neighbors share one.
-    pub is_tiled: bool,
-    /// The delta rule. Queries and keys are divided by their lengths.
-    pub is_delta: bool,
-    /// Added to squared lengths.
-    pub eps: f32,
-    /// Factor of queries.
-    pub q_scale: f32,
-    /// First columns of queries, keys and values in `x`.
-    pub at: [usize; 3],
-    /// First column of the rates, and columns of their tensor.
-    pub rates: [usize; 2],
-    /// The same of the shares.
-    pub shares: [usize; 2],
-    /// First word of the recurrence in a slot.
-    pub state_at: usize,
-}
-
-impl RecurrenceShape {
-    /// Words of a state.
-    pub fn state_words(self) -> usize {
-        self.heads * self.key_len * self.value_len
-    }
 }
 
 /// Passes through the tokens of `x` `[tokens, columns]`. With the rate `r = softplus(rate + bias)`, the state S `[key_len,
@@ -80,6 +50,7 @@ pub fn linear_recurrence(
     states: &mut StateMemory,
     step: &Step,
     shape: RecurrenceShape,
+    variant: Variant,
 ) -> Tensor<2> {
     let (key, value) = (shape.key_len, shape.value_len);
     assert!(key.is_multiple_of(COLUMNS) && value.is_multiple_of(COLUMNS) && key <= MAX_KEY_LEN);
@@ -92,6 +63,11 @@ pub fn linear_recurrence(
         [rates.dims()[1], shares.dims()[1]],
         [shape.rates[1], shape.shares[1]]
     );
+    let vectors = [shape.at[0], shape.at[1], x.dims()[1]];
+    assert!(
+        vectors.iter().all(|at| at.is_multiple_of(4)),
+        "whole vectors"
+    );
     let slot_words = states.slot_words();
     assert!(shape.state_at + shape.state_words() <= slot_words);
     let (out, kept) = Dispatch::linear_recurrence(Arguments {
@@ -103,50 +79,25 @@ pub fn linear_recurrence(
         step: step.words().into_dispatch(),
         shape,
         slot_words,
+        variant,
     });
     states.put(Tensor::from_dispatch(kept));
     Tensor::from_dispatch(out)
 }
 
-/// The composed kernel, for inputs of `stride` columns. A workgroup passes through `all_rows`, or through those of a
-/// sequence.
-pub(super) fn kernel(
-    shape: RecurrenceShape,
-    stride: usize,
-    slot_words: usize,
-    all_rows: bool,
-) -> Kernel {
-    step::layout(Kernel::new("linear_recurrence"))
+/// The composed kernel for a few rows of `stride` columns. A workgroup passes through those of a sequence.
+pub(super) fn kernel(shape: RecurrenceShape, stride: usize, slot_words: usize) -> Kernel {
+    let kernel = Kernel::new("linear_recurrence")
         .binding("x")
         .binding("rates")
         .binding("shares")
         .binding("heads")
         .binding("states")
         .binding("out")
-        .binding("step")
-        .constant("HEADS", shape.heads)
-        .constant("KEY_HEADS", shape.key_heads)
-        .constant("KEY_LEN", shape.key_len)
-        .constant("VALUE_LEN", shape.value_len)
-        .constant_bool("TILED", shape.is_tiled)
-        .constant_bool("DELTA", shape.is_delta)
-        .constant_f32("EPS", shape.eps)
-        .constant_f32("Q_SCALE", shape.q_scale)
-        .constant("Q_AT", shape.at[0])
-        .constant("K_AT", shape.at[1])
-        .constant("V_AT", shape.at[2])
-        .constant("X_STRIDE", stride)
-        .constant("RATE_AT", shape.rates[0])
-        .constant("RATE_STRIDE", shape.rates[1])
-        .constant("SHARE_AT", shape.shares[0])
-        .constant("SHARE_STRIDE", shape.shares[1])
-        .constant("STATE_AT", shape.state_at)
+        .binding("step");
+    shape
+        .constants(kernel, stride)
         .constant("SLOT_WORDS", slot_words)
-        .constant("KV_DIM", 0)
-        .constant_bool("ALL_ROWS", all_rows)
-        .constant("COLUMNS", COLUMNS)
-        .constant("KEYS", shape.key_len * COLUMNS / WORKGROUP)
-        .constant("WORKGROUP", WORKGROUP)
         .module(wgsl!("shared/step"))
         .module(wgsl!("linear_recurrence"))
 }
@@ -155,20 +106,15 @@ pub(super) fn launch(args: Arguments<Cube>) -> (CubeTensor, CubeTensor) {
     let Arguments { shape, .. } = args;
     let [tokens, stride] = args.x.shape().dims();
     let out = output(&args.x, [tokens, shape.heads * shape.value_len]);
-    // A step of more rows has one sequence.
-    let all_rows = tokens > matvec::MAX_TOKENS;
-    let sequences = if all_rows { 1 } else { tokens as u32 };
-    let buffers = [
-        &args.x,
-        &args.rates,
-        &args.shares,
-        &args.heads,
-        &args.states,
-        &out,
-        &args.step,
-    ];
-    let workgroups = (shape.heads * shape.value_len / COLUMNS) as u32;
-    kernel(shape, stride, args.slot_words, all_rows).launch(&buffers, [workgroups, sequences, 1]);
+    let numbers = [&args.x, &args.rates, &args.shares, &args.heads];
+    if tokens > matvec::MAX_TOKENS {
+        let memory = [&args.states, &args.step];
+        recurrence_chunks::launch(numbers, memory, &out, shape, args.slot_words);
+        return (out, args.states);
+    }
+    let buffers = [&numbers[..], &[&args.states, &out, &args.step]].concat();
+    let grid = [shape.workgroups(), tokens as u32, 1];
+    kernel(shape, stride, args.slot_words).launch(&buffers, grid);
     (out, args.states)
 }
 
@@ -222,6 +168,37 @@ pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
         }
     }
     (twin_output(out, [tokens, shape.heads * value_len]), states)
+}
+
+fn cpu(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
+    let Arguments { mut states, .. } = args;
+    let [tokens, stride] = args.x.shape().dims();
+    let shape = args.shape.on_cpu();
+    let step = args.step.storage::<u32>();
+    let memory: &mut [f32] = bytemuck::cast_slice_mut(states.storage_mut::<u32>());
+    let sequences = state_memory::sequences(step, tokens, memory, args.slot_words);
+    let sequences = sequences.map(|(rows, is_new, slot)| RecurrenceRows {
+        rows,
+        states: &mut slot[args.shape.state_at..][..args.shape.state_words()],
+        is_new,
+    });
+    let inputs = RecurrenceInputs {
+        x: args.x.storage(),
+        stride,
+        rates: args.rates.storage(),
+        shares: args.shares.storage(),
+        of_heads: args.heads.storage(),
+    };
+    let columns = shape.heads * shape.value_len;
+    let mut out = vec![0.0; tokens * columns];
+    recurrence(
+        team::current(),
+        inputs,
+        sequences.collect(),
+        shape,
+        &mut out,
+    );
+    (twin_output(out, [tokens, columns]), states)
 }
 
 fn softplus(v: f32) -> f32 {
@@ -292,7 +269,8 @@ mod tests {
                 shares: [6, 12],
                 state_at: 100,
             };
-            assert_valid([false, true].map(|all_rows| kernel(shape, 384, 10_000, all_rows)));
+            assert_valid([kernel(shape, 384, 10_000)]);
+            assert_valid(recurrence_chunks::kernels(shape, 384, 10_000));
         }
     }
 }

@@ -1,8 +1,10 @@
 //! The states of a recurrent layer: a slot of fixed size for each sequence or snapshot.
 
+use std::ops::Range;
+
 use burn::tensor::{Device, Int, Tensor};
 
-use super::in_place::InPlace;
+use super::{in_place::InPlace, step};
 use crate::device::reserve_words;
 
 /// The states of one layer, f32: `[slot, words]`. A clone on the GPU shares the memory.
@@ -48,4 +50,23 @@ impl StateMemory {
     pub(super) fn put(&mut self, words: Tensor<1, Int>) {
         self.words.put(words);
     }
+}
+
+/// For each sequence of a step of at most `tokens` rows: its rows, whether it begins with them, and its slot in
+/// `memory`.
+///
+/// # Panics
+/// If two sequences have one slot.
+pub(super) fn sequences<'a>(
+    step: &[u32],
+    tokens: usize,
+    memory: &'a mut [f32],
+    slot_words: usize,
+) -> impl Iterator<Item = (Range<usize>, bool, &'a mut [f32])> {
+    let mut slots: Vec<_> = memory.chunks_exact_mut(slot_words).map(Some).collect();
+    step::sequences(step, tokens).into_iter().map(move |rows| {
+        let slot = slots[step::row_state(step, rows.start)].take();
+        let is_new = step::row_position(step, rows.start) == 0;
+        (rows, is_new, slot.expect("a slot per sequence"))
+    })
 }

@@ -12,9 +12,13 @@ use super::{
 };
 use crate::{
     Error, Result,
-    api::{Fingerprint, LazyCompiler, ModelState, ReadyEmbedder, ReadyModel, ToolPrompts},
+    api::{
+        Fingerprint, LazyCompiler, ModelState, ReadyEmbedder, ReadyModel, SpeculationMode,
+        ToolPrompts,
+    },
+    device::ComputeDevice,
     engine::{
-        Engine, EngineHandle, EngineLimits, ModelAccess,
+        Engine, EngineHandle, EngineLimits, ModelAccess, Speculation,
         embed::{EmbeddingEngine, EmbeddingHandle},
     },
     weights::ByteSource,
@@ -81,6 +85,7 @@ pub fn serve(mut loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Ser
     } else {
         let limits = EngineLimits {
             max_queue,
+            speculation: speculation(handler.switches().speculation, loaded.model.device()),
             ..EngineLimits::default()
         };
         let clock = handler.host();
@@ -115,6 +120,18 @@ pub fn serve(mut loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Ser
         kernels: loaded.kernels,
     };
     Served { engine, running }
+}
+
+/// The tokens that are guessed on this device. Where a GPU runs ahead, steps that verify guesses wait for a read each: there
+/// only a request's own prediction is likely enough by itself.
+fn speculation(mode: SpeculationMode, device: &ComputeDevice) -> Speculation {
+    match mode {
+        SpeculationMode::Off => Speculation::Off,
+        SpeculationMode::Predictions => Speculation::Predictions,
+        SpeculationMode::All => Speculation::All,
+        SpeculationMode::Auto if device.is_cpu() => Speculation::All,
+        SpeculationMode::Auto => Speculation::Predictions,
+    }
 }
 
 impl RunningModel {

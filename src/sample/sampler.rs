@@ -73,6 +73,11 @@ impl Sampler {
         }
     }
 
+    /// Another sampler in the same state.
+    pub fn fork(&self) -> Self {
+        Self::resume(&self.params, self.candidate, self.position, self.memory())
+    }
+
     /// The state of its stages.
     pub fn memory(&self) -> StageMemory {
         self.stages.memory()

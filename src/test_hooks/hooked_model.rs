@@ -99,6 +99,15 @@ impl<M: CausalModel> CausalModel for HookedModel<M> {
         self.model.step(rows, chooser).await
     }
 
+    fn verified_rows(&self) -> usize {
+        self.model.verified_rows()
+    }
+
+    async fn verify(&mut self, row: Row<'_>, chooser: Chooser<'_>) -> Result<StepOutput> {
+        self.enter(false, row.input.ids().len()).await?;
+        self.model.verify(row, chooser).await
+    }
+
     async fn score(
         &mut self,
         memory: &mut SequenceMemory,

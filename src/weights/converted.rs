@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use super::{
     gguf::{Gguf, Metadata},
     packed::Packed,
+    scaled::{Fp8, Mxfp4},
     source::{ByteSource, check_range},
     tensor::{TensorInfo, checked_size_bytes},
 };
@@ -50,6 +51,53 @@ pub enum Part {
     Frame(TensorInfo, usize),
     /// The rows of a packed matrix.
     Packed(Box<Packed>),
+    /// Some of the rows of the tensor.
+    Selected(TensorInfo, Selection),
+    /// `-exp(x)` of each element of the tensor.
+    NegatedExp(TensorInfo),
+    /// Every second element of the rows of the tensor, from this one on.
+    Alternate(TensorInfo, usize),
+    /// The rows of a matrix of 8-bit floats.
+    Fp8(Box<Fp8>),
+    /// The rows of MXFP4 blocks.
+    Mxfp4(Box<Mxfp4>),
+}
+
+/// Of every `period` rows `count` ones, from row `first` on.
+#[derive(Debug, Clone, Copy)]
+pub struct Selection {
+    first: u64,
+    count: u64,
+    period: u64,
+}
+
+impl Selection {
+    /// The first half (0) or the second half (1) of the rows; of each matrix, if the tensor has several.
+    ///
+    /// # Errors
+    /// [`Error::InvalidModelFile`] naming a tensor with an odd number of rows.
+    pub fn half(tensor: &TensorInfo, half: u64) -> Result<Selection> {
+        match tensor.shape.get(1) {
+            Some(rows) if rows.is_multiple_of(2) => Ok(Selection {
+                first: half * (rows / 2),
+                count: rows / 2,
+                period: *rows,
+            }),
+            _ => Err(Error::InvalidModelFile(format!(
+                "tensor {} of shape {:?} has no halves",
+                tensor.name, tensor.shape
+            ))),
+        }
+    }
+
+    /// The stored row of a selected row, and the number of rows that follow each other from it on.
+    fn run(self, row: u64) -> (u64, u64) {
+        let (group, within) = (row / self.count, row % self.count);
+        (
+            group * self.period + self.first + within,
+            self.count - within,
+        )
+    }
 }
 
 impl Part {
@@ -63,6 +111,19 @@ impl Part {
                 _ => vec![0, 0],
             },
             Part::Packed(packed) => packed.shape().to_vec(),
+            Part::Selected(tensor, selection) => {
+                let mut shape = tensor.shape.clone();
+                shape[1] = selection.count;
+                shape
+            }
+            Part::NegatedExp(tensor) => tensor.shape.clone(),
+            Part::Alternate(tensor, _) => {
+                let mut shape = tensor.shape.clone();
+                shape[0] /= 2;
+                shape
+            }
+            Part::Fp8(matrix) => matrix.shape().to_vec(),
+            Part::Mxfp4(blocks) => blocks.shape(),
         }
     }
 
@@ -166,6 +227,37 @@ impl<S: ByteSource> ConvertedSource<S> {
         let (index, ty) = ((index, part), tensor.ty);
         match &parts[part] {
             Part::Rows(stored, plus) => self.read_rows(tensor, stored, *plus, within, buf).await,
+            Part::Selected(stored, selection) => {
+                let (row, rows) = selection.run(within / row_bytes);
+                let skipped = within % row_bytes;
+                let left = rows * row_bytes - skipped;
+                let count = left.min(buf.len() as u64) as usize;
+                let within = row * row_bytes + skipped;
+                self.read_rows(tensor, stored, 0.0, within, &mut buf[..count])
+                    .await
+            }
+            Part::Fp8(matrix) => {
+                let (first, rows, skipped) = rows_of(tensor, within, buf.len());
+                let bytes = matrix.read(&self.stored, first, rows, ty).await?;
+                Ok(copy(&bytes, skipped, buf))
+            }
+            Part::Mxfp4(blocks) => {
+                let (first, rows, skipped) = rows_of(tensor, within, buf.len());
+                let bytes = blocks.read(&self.stored, first, rows).await?;
+                Ok(copy(&bytes, skipped, buf))
+            }
+            Part::NegatedExp(stored) => {
+                let converted = self.elements(stored, ty, |values| {
+                    values.iter().map(|value| -value.exp()).collect()
+                });
+                self.read_whole(index, converted, within, buf).await
+            }
+            Part::Alternate(stored, first) => {
+                let converted = self.elements(stored, ty, |values| {
+                    values.iter().skip(*first).step_by(2).copied().collect()
+                });
+                self.read_whole(index, converted, within, buf).await
+            }
             Part::Transposed(stored) => {
                 let converted = self.transposed(stored, ty);
                 self.read_whole(index, converted, within, buf).await
@@ -197,11 +289,7 @@ impl<S: ByteSource> ConvertedSource<S> {
                 .await?;
             return Ok(buf.len());
         }
-        let row_bytes = tensor.row_bytes();
-        let first = within / row_bytes;
-        let skipped = (within % row_bytes) as usize;
-        let rows = (skipped + buf.len()).div_ceil(row_bytes as usize) as u64;
-        let rows = rows.min((CHUNK_ELEMENTS as u64 / tensor.shape[0]).max(1));
+        let (first, rows, skipped) = rows_of(tensor, within, buf.len());
         let stored_rows = TensorInfo {
             name: String::new(),
             shape: vec![stored.shape[0], rows],
@@ -237,6 +325,17 @@ impl<S: ByteSource> ConvertedSource<S> {
         Ok(copy(bytes, within as usize, buf))
     }
 
+    /// All elements, changed, as rows of type `ty`.
+    async fn elements(
+        &self,
+        stored: &TensorInfo,
+        ty: TensorType,
+        change: impl FnOnce(&[f32]) -> Vec<f32>,
+    ) -> Result<Vec<u8>> {
+        let values = stored.read_f32(&self.stored).await?;
+        Ok(ty.quantize(&change(&values)))
+    }
+
     /// A frame of the kernels of a convolution, as rows of type `ty`.
     async fn frame(&self, stored: &TensorInfo, frame: usize, ty: TensorType) -> Result<Vec<u8>> {
         let values = stored.read_f32(&self.stored).await?;
@@ -263,6 +362,16 @@ impl<S: ByteSource> ConvertedSource<S> {
         }
         Ok(bytes)
     }
+}
+
+/// The rows of a piece of `len_bytes`: the first, their number, which is limited, and the bytes of the first one before the
+/// piece.
+fn rows_of(tensor: &TensorInfo, within: u64, len_bytes: usize) -> (u64, u64, usize) {
+    let row_bytes = tensor.row_bytes();
+    let skipped = (within % row_bytes) as usize;
+    let rows = (skipped + len_bytes).div_ceil(row_bytes as usize) as u64;
+    let most = (CHUNK_ELEMENTS as u64 / tensor.shape[0]).max(1);
+    (within / row_bytes, rows.min(most), skipped)
 }
 
 /// Fills the start of `buf` with the bytes after the first `skipped`. Returns the number of bytes.
@@ -328,6 +437,15 @@ mod tests {
         let rows = |at, count, plus| Part::Rows(stored(at, count), plus);
         let stack = Origin::Stored(vec![rows(2 * 128, 3, 0.0), rows(0, 2, 0.0)]);
         let transposed = Origin::Stored(vec![Part::Transposed(stored(128, 4)); 2]);
+        // Two matrices of two rows, of which the second ones are taken.
+        let pairs = TensorInfo {
+            shape: vec![32, 2, 2],
+            ..stored(128, 4)
+        };
+        let seconds = Selection::half(&pairs, 1).unwrap();
+        let seconds = Origin::Stored(vec![Part::Selected(pairs, seconds)]);
+        let negated = Origin::Stored(vec![Part::NegatedExp(stored(0, 1))]);
+        let odd = Origin::Stored(vec![Part::Alternate(stored(0, 2), 1)]);
         // 10 outputs of 2 channels of 2 frames of 4 pixels.
         let kernels = TensorInfo {
             shape: vec![4, 2, 2, 10],
@@ -354,6 +472,9 @@ mod tests {
                 TensorType::F16,
                 Origin::Stored(vec![Part::Frame(kernels, 1)]),
             ),
+            recipe("odd", &[16, 2], TensorType::F32, odd),
+            recipe("negated", &[32], TensorType::F32, negated),
+            recipe("seconds", &[32, 1, 2], TensorType::Q8_0, seconds),
             recipe(
                 "made",
                 &[2],
@@ -376,6 +497,12 @@ mod tests {
         }
         let second = values.chunks_exact(4).skip(1).step_by(2);
         whole.extend(TensorType::F16.quantize(&second.collect::<Vec<_>>().concat()));
+        let odd = values[..64].iter().skip(1).step_by(2);
+        whole.extend(odd.flat_map(|value| value.to_le_bytes()));
+        let negated = values[..32].iter().map(|value| -value.exp());
+        whole.extend(negated.flat_map(f32::to_le_bytes));
+        let seconds = [&values[64..96], &values[128..160]].concat();
+        whole.extend(TensorType::Q8_0.quantize(&seconds));
         whole.extend([0.5f32, 0.25].iter().flat_map(|value| value.to_le_bytes()));
         assert_eq!(source.size_bytes(), whole.len() as u64);
         assert_eq!(gguf.tensor("more").unwrap().offset_bytes, 5 * 34 + 256);

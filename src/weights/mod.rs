@@ -7,6 +7,7 @@ pub mod gguf;
 pub mod packed;
 pub(crate) mod quoted;
 pub mod safetensors;
+pub mod scaled;
 pub mod source;
 mod tensor;
 

@@ -244,7 +244,7 @@ describe("in a page", { skip }, () => {
   test("a phone has a budget of its own", async () => {
     const context = await harness.browser.newContext({ userAgent: IPHONE });
     const phone = await openPage(context);
-    const load = { kvPoolTokens: 1_000_000 };
+    const load = { kvPoolTokens: 1_000_000, kvFormat: "f16" };
     const report = (given) => phone.evaluate((options) => run(options), given);
     assert.equal((await report({ model: "embedded", load })).code, "out_of_memory");
     assert.equal((await report({ model: "embedded" })).value.wrote, true);
@@ -279,8 +279,8 @@ describe("in a page", { skip }, () => {
     );
     assert.equal((await crash.jsonValue()).loads, 1);
     const report = (given) => second.evaluate((options) => run(options), given);
-    const other = await report({ model, fallbackModels: ["embedded"] });
-    assert.deepEqual([other.value.model, other.value.fitted.fallback], ["tales", 1]);
+    const other = await report({ model, fallbackModels: [NAME] });
+    assert.deepEqual([other.value.model, other.value.fitted.fallback], [NAME, 1]);
     assert.equal(other.value.previousLoadCrashed.loads, 1);
     assert.match(other.value.fitted.reason, /ended with its tab/);
 

@@ -32,11 +32,12 @@ const entry = (name, fields) => ({
 });
 
 const MODELS = [
-  entry("small", { sampling: { temperature: 0.2, top_k: 40 } }),
+  entry("small", { advice: { tokensPerSecond: 33 }, sampling: { temperature: 0.2, top_k: 40 } }),
   entry("sees", {
     tasks: ["vision", "chat"],
     files: { model: "/models/tales.gguf?sees", projector: "/models/tales.gguf?tower" },
     bytes: 200_000,
+    advice: { obstacles: ["needs 2 GB of memory; 1 GB are assumed"] },
   }),
   entry("vectors", { tasks: ["embedding"], files: { model: "/models/tales.gguf?vectors" } }),
   ...Array.from({ length: 12 }, (_, index) => entry(`more-${index}`, { bytes: 5e9 + index })),
@@ -64,7 +65,7 @@ describe("the gallery of the demo", () => {
   const card = (name) => page.locator(`[data-model="${name}"]`);
   const names = () => page.$$eval("[data-model]", (all) => all.map((it) => it.dataset.model));
 
-  test("cards say what a model is, the smallest first, and a task filters them", async () => {
+  test("cards say what a model is, the best one for this device first, and a task filters them", async () => {
     await says(page, "#gallery-state", /^8 of 15 models$/);
     assert.deepEqual((await names()).slice(0, 3), ["tales", "small", "sees"]);
     assert.match(await card("tales").innerText(), /^Tales in use/);
@@ -79,7 +80,8 @@ describe("the gallery of the demo", () => {
       /Licence\s+Apache-2\.0/,
     ])
       assert.match(words, part);
-    assert.doesNotMatch(words, /stored|Speed/);
+    assert.match(words, /Speed here\s+about 33\.0 tokens\/s$/m);
+    assert.doesNotMatch(words, /stored/);
     await page.click("#gallery-more");
     await says(page, "#gallery-state", /^15 of 15 models$/);
     await page.selectOption("#gallery-task", "vision");
@@ -110,6 +112,7 @@ describe("the gallery of the demo", () => {
     await page.click("#ask-yes");
     await says(page, "#model-name", /^SMALL$/);
     await ready(page);
+    assert.match(await page.textContent("#code"), /createEngine\(\{ model: "small" \}\)/);
     // The sampling is what its makers recommend.
     assert.equal(await page.inputValue("[name=temperature]"), "0.2");
     assert.equal(await page.inputValue("[name=top_k]"), "40");
@@ -171,14 +174,17 @@ describe("the gallery of the demo", () => {
     await says(page, '[data-model="more-0"] dl', /Speed hereabout 1\.0 tokens\/s$/);
   });
 
-  test("on a small device, a card says that its model may not fit", async () => {
-    const context = await visitor(harness, { tab: "models" });
-    await context.addInitScript(() => {
-      Object.defineProperty(navigator, "deviceMemory", { get: () => 2 });
-    });
-    const other = await harness.open(context, "/demo/");
-    await says(other, '[data-model="small"] dl', /Memory2\.0 GB, may not fit here/);
-    await context.close();
+  test("a card says that its model may not fit, and the question why", async () => {
+    await says(page, '[data-model="sees"] dl', /Memory2\.0 GB, may not fit here/);
+    await card("sees").getByRole("button", { name: "Download" }).click();
+    await says(
+      page,
+      "#ask-warning",
+      /^It may not fit here: it needs 2 GB of memory; 1 GB are assumed\.$/,
+    );
+    await page.click("#ask-no");
+    await card("small").getByRole("button", { name: "Download" }).click();
+    assert.equal(await page.isVisible("#ask-warning"), false);
   });
 
   test("cards and the question fit a phone", async () => {

@@ -17,7 +17,12 @@ export async function fakeDemo(models = []) {
   await bundleFakeWorker(join(folder, "worker.js"));
   writeFileSync(join(folder, "empty.wasm"), "");
   writeFileSync(join(folder, "tales.gguf"), Buffer.alloc(100_000, 7));
-  writeFileSync(join(folder, "catalog.js"), `export const catalog = ${JSON.stringify(models)};`);
+  writeFileSync(
+    join(folder, "catalog.js"),
+    `export const catalog = ${JSON.stringify(models)};
+    // What it recommends is in its models.
+    export const recommendModels = async () => catalog.map((model) => ({ obstacles: [], ...model.advice, model }));`,
+  );
   return {
     ...DEMO,
     "/dist/catalog/index.js": join(folder, "catalog.js"),

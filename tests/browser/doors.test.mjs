@@ -500,7 +500,13 @@ describe("details", () => {
       await until(async () => (await engine.info()).active === 1, "it runs");
       await engine.dispose();
       const response = await engine.fetch("/v1/models");
+      const messages = await engine.fetch("/v1/messages", { method: "POST", body: "{}" });
       return {
+        messages: {
+          ids: ["x-request-id", "request-id"].map((name) => messages.headers.get(name)),
+          status: messages.status,
+          body: await messages.json(),
+        },
         running: await running,
         status: response.status,
         retryAfter: response.headers.get("retry-after"),
@@ -521,5 +527,10 @@ describe("details", () => {
       ["server_error", null, "engine_unavailable"],
     );
     assert.ok(error.message.length > 0);
+    const { ids, status, body } = result.messages;
+    assert.equal(status, 503);
+    assert.deepEqual(ids, [body.request_id, body.request_id]);
+    assert.equal(body.type, "error");
+    assert.deepEqual(body.error, { ...error, type: "overloaded_error" });
   });
 });

@@ -1,5 +1,5 @@
-//! Suites of clients on SmolLM2, a real chat model: instructor, pydantic-ai, LangChain's standard tests, and the loops of JavaScript
-//! clients that run tools. Skipped where the packages or the model cannot be had. A run of all tests takes a part of each suite;
+//! Suites of clients on SmolLM2, a real chat model: instructor, pydantic-ai, LangChain's standard tests, the loops of JavaScript
+//! clients that run tools, and the cases of Open Responses. Skipped where the packages or the model cannot be had. A run of all tests takes a part of each suite;
 //! `INPAGE_CLIENT_SUITES=full node --test tests/clients/real_model.test.mjs` takes all.
 
 import assert from "node:assert/strict";
@@ -78,4 +78,15 @@ describe("on SmolLM2", { skip, concurrency: false }, () => {
   test("loops of the AI SDK, LangChain and openai for JavaScript", without(reason), () =>
     passes(process.execPath, [path("tool_loops.mjs"), server.origin]),
   );
+
+  test("the cases of Open Responses that need no stored state", async () => {
+    const images = join(root, "tests/parity/images/gemma3");
+    const [model, projector] = [`${images}.gguf`, `${images}.mmproj.gguf`];
+    const sees = await startServer(await buildServer(), { model, projector, device: "cpu" });
+    try {
+      await passes(process.execPath, [path("open_responses.mjs"), server.origin, sees.origin]);
+    } finally {
+      await sees.close();
+    }
+  });
 });

@@ -150,6 +150,43 @@ fn a_message_answers() {
 }
 
 #[test]
+fn usage_tells_how_much_of_a_prediction_came() {
+    serve_default(async |server| {
+        let said = pieces("quown the");
+        let count = said.len();
+        server.plan.say(said.clone());
+        let longer = [said.clone(), bytes("xyz")].concat();
+        let ask = |speculation: &[u32], n: usize| json!({"max_tokens": null, "n": n, "speculation": speculation});
+        for (members, accepted, rejected) in [
+            (ask(&said, 1), count, 0),
+            (ask(&said, 2), 2 * count, 0),
+            (ask(&longer, 1), count, 3),
+            (ask(&bytes("xyz"), 1), 0, 3),
+            (ask(&[], 1), 0, 0),
+        ] {
+            let object = whole(server, &members).await;
+            let details = json!({"reasoning_tokens": 0, "accepted_prediction_tokens": accepted,
+                "rejected_prediction_tokens": rejected});
+            let found = &object["usage"]["completion_tokens_details"];
+            assert_eq!(*found, details, "{members}");
+            let mut streaming = members.clone();
+            streaming["stream_options"] = json!({"include_usage": true});
+            let usage = streamed(server, &streaming).await.pop().unwrap();
+            assert_eq!(usage["usage"]["completion_tokens_details"], details);
+        }
+        let text = json!({"prediction": {"type": "content", "content": "quown the"}});
+        let object = whole(server, &text).await;
+        let details = &object["usage"]["completion_tokens_details"];
+        let predicted = |name: &str| details[name].as_u64().unwrap();
+        let accepted = predicted("accepted_prediction_tokens");
+        assert!(accepted > 0 && predicted("rejected_prediction_tokens") < count as u64);
+        let completion = server.ok(json!({"speculation": said})).await;
+        let details = json!({"accepted_prediction_tokens": count, "rejected_prediction_tokens": 0});
+        assert_eq!(completion["usage"]["completion_tokens_details"], details);
+    });
+}
+
+#[test]
 fn chunks_add_up_to_the_whole() {
     serve_default(async |server| {
         for members in [

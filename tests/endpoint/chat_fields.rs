@@ -26,7 +26,7 @@ fn conversation(last: Value) -> Value {
 }
 
 #[test]
-fn echo_puts_the_last_message_of_the_assistant_first() {
+fn echo_puts_the_last_message_first_that_the_answer_continues() {
     serve_default(async |server| {
         let begun = json!({"role": "assistant", "content": "ab"});
         for (messages, members, expected) in [
@@ -42,6 +42,18 @@ fn echo_puts_the_last_message_of_the_assistant_first() {
                 conversation(json!({"role": "user", "content": "ab"})),
                 json!({"echo": true}),
                 "xy",
+            ),
+            // Without the beginning of an answer, every last message is echoed.
+            (
+                conversation(json!({"role": "user", "content": "ab"})),
+                json!({"echo": true, "add_generation_prompt": false}),
+                "abxy",
+            ),
+            (
+                conversation(json!({"role": "system", "content": [
+                    {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]})),
+                json!({"echo": true, "continue_final_message": true}),
+                "a\nbxy",
             ),
         ] {
             server.plan.say(bytes("xy"));

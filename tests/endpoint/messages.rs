@@ -384,6 +384,72 @@ fn the_template_sees_the_fields() {
 }
 
 #[test]
+fn thinking_ends_when_its_budget_is_spent() {
+    serve_default(async |server| {
+        let template = |open: &str| HERMES.to_owned() + open;
+        let control = ["<think>", "</think>", "<MID>"];
+        let said = |parts: &[&[u32]]| server.plan.say(parts.concat());
+        let (open, close) = (PRE, PRE + 1);
+        let thought = async |thinking: Value, tools: bool| {
+            let mut members = json!({"max_tokens": 40, "thinking": thinking});
+            if tools {
+                members["tools"] =
+                    json!([{"name": "f", "input_schema": {"type": "object", "properties": {}}}]);
+            }
+            let message = whole(server, &members).await;
+            assert_eq!(
+                compared(&message_of(&streamed(server, &members).await)),
+                compared(&message)
+            );
+            let texts = message["content"].as_array().unwrap().iter();
+            let text = |it: &Value| {
+                it["thinking"]
+                    .as_str()
+                    .or(it["text"].as_str())
+                    .unwrap()
+                    .to_owned()
+            };
+            texts.map(text).collect::<Vec<_>>()
+        };
+        let budget = |tokens: u32| json!({"type": "enabled", "budget_tokens": tokens});
+        for (opened, first) in [("<think>", &[][..]), ("", &[open])] {
+            server.set_template_with(Some(&template(opened)), control);
+            said(&[first, &bytes("abcdefgh"), &[close], &bytes("xy")]);
+            assert_eq!(thought(budget(20), false).await, ["abcdefgh", "xy"]);
+            assert_eq!(
+                thought(json!({"type": "enabled"}), false).await,
+                ["abcdefgh", "xy"]
+            );
+            // The closing tag does not come after a part of a character.
+            for (text, expected) in [("abcdefgh", "abc"), ("é日xzw", "é日x")] {
+                said(&[first, &bytes(text)]);
+                if opened.is_empty() {
+                    // After the end of its script, this model begins anew, with the opening tag.
+                    assert_eq!(
+                        thought(budget(3), false).await,
+                        [expected.to_owned() + text]
+                    );
+                    continue;
+                }
+                for tools in [false, true] {
+                    assert_eq!(thought(budget(3), tools).await, [expected, text]);
+                }
+            }
+        }
+        // Nothing to bound, and a tag that is several tokens.
+        server.set_template(Some(TEMPLATE));
+        whole(server, &json!({"thinking": budget(1)})).await;
+        server.set_template(Some(&template("")));
+        let refused = reply(server, &json!({"thinking": budget(1)})).await;
+        let error = &refused.json()["error"];
+        assert_eq!(
+            (&error["code"], &error["param"]),
+            (&json!("unsupported_parameter"), &json!("thinking"))
+        );
+    });
+}
+
+#[test]
 fn errors_have_the_form_of_anthropic() {
     serve(json!({"apiKey": "k"}), async |server| {
         let send = async |key: &str, method: &str, path: &str, body: &str| {

@@ -126,10 +126,34 @@ fn tools_and_variables_reach_the_template() {
         );
         let none = json!({"tools": [tool("a")], "tool_choice": "none"});
         assert_eq!(rendered(none).await, "q");
+        let function = json!([{"name": "a"}]);
+        for (choice, expected) in [
+            (json!(null), "1q"),
+            (json!({"name": "a"}), "1q"),
+            (json!("none"), "q"),
+        ] {
+            let older = json!({"functions": function, "function_call": choice});
+            assert_eq!(rendered(older).await, expected);
+        }
         let variables = json!({"chat_template_kwargs": {"mood": "so "}});
         assert_eq!(rendered(variables).await, "so q");
-        let ids = tokens(server, json!({"messages": messages, "tools": [tool("a")]})).await;
-        assert_eq!(ids, [vec![BOS], pieces("1q")].concat());
+        for members in [
+            json!({"tools": [tool("a")]}),
+            json!({"functions": function}),
+        ] {
+            let mut members = members;
+            members["messages"] = messages.clone();
+            assert_eq!(
+                tokens(server, members).await,
+                [vec![BOS], pieces("1q")].concat()
+            );
+        }
+        for route in ["tokenize", "apply-template"] {
+            let both = json!({"messages": messages, "functions": function, "tools": [tool("a")]});
+            fails(server, route, both, "conflicting_parameters", "functions").await;
+            let wrong = json!({"messages": messages, "functions": [{}]});
+            fails(server, route, wrong, "invalid_value", "functions").await;
+        }
     });
 }
 

@@ -12,6 +12,7 @@ mod cpu;
 mod experts;
 mod logits;
 mod norms;
+mod recurrence;
 mod recurrent;
 mod refused;
 mod sampling;

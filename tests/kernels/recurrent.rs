@@ -2,10 +2,10 @@
 
 use burn::tensor::Device;
 use inpage::ops::{
+    Variant,
     causal_conv::{ConvShape, causal_conv},
     copy_page::copy_state,
     gated_norm::{GatedNormShape, gated_norm},
-    linear_recurrence::{RecurrenceShape, linear_recurrence},
     route_experts::{RouteShape, route_experts},
     sigmoid_gate::{GateShape, sigmoid_gate},
     state_memory::StateMemory,
@@ -14,11 +14,12 @@ use inpage::ops::{
 
 use crate::fixture::{Noise, assert_close, gpu, ids, segment, tensor, values, words};
 
-const SLOTS: usize = 4;
+/// Slots of all tests.
+pub(super) const SLOTS: usize = 4;
 
 /// Segments and rows of steps: a chunk, padded chunks of many and of few tokens, single tokens, batches, a chunk shorter
-/// than the taps, and a slot that another sequence starts in.
-fn steps() -> Vec<(Vec<Segment<'static>>, usize)> {
+/// than the taps, a slot that another sequence starts in, and chunks of several pages.
+pub(super) fn steps() -> Vec<(Vec<Segment<'static>>, usize)> {
     let at = |state, position, tokens| Segment {
         state,
         ..segment(position, tokens, &[0, 1, 2, 3])
@@ -34,19 +35,23 @@ fn steps() -> Vec<(Vec<Segment<'static>>, usize)> {
         (vec![at(0, 4, 9)], 9),
         (vec![at(2, 0, 1)], 1),
         (vec![at(2, 1, 7)], 8),
+        (vec![at(1, 0, 100)], 128),
+        (vec![at(1, 100, 65)], 65),
+        (vec![at(2, 8, 64)], 64),
+        (vec![at(1, 165, 1)], 1),
     ]
 }
 
 /// Runs an op through all steps. It gets the number of a step, the rows of its tensors, the states and the step; what it
 /// returns has so many columns. Then all states.
-fn run(
+pub(super) fn run(
     device: &Device,
     words_of_slot: usize,
     columns: usize,
     op: impl Fn(usize, usize, &mut StateMemory, &Step) -> Vec<f32>,
 ) -> (Vec<f32>, Vec<f32>) {
     let mut states = StateMemory::new(SLOTS, words_of_slot, device);
-    let mut step = Step::new(32, 64, device);
+    let mut step = Step::new(128, 64, device);
     let mut out = Vec::new();
     for (i, (segments, rows)) in steps().iter().enumerate() {
         step.set(segments);
@@ -78,7 +83,7 @@ fn causal_conv_equals_its_twin_and_the_formula() {
             .iter()
             .map(|(_, rows)| noise.floats(rows * stride))
             .collect();
-        let on = |device: &Device| {
+        let on = |device: &Device, variant| {
             run(
                 device,
                 shape.state_words(),
@@ -91,14 +96,17 @@ fn causal_conv_equals_its_twin_and_the_formula() {
                         states,
                         step,
                         shape,
+                        variant,
                     ))
                 },
             )
         };
-        let (on_cpu, on_gpu) = (on(&cpu), on(gpu.device()));
+        let on_cpu = on(&cpu, Variant::PORTABLE);
         let what = format!("{channels} channels, {taps} taps");
-        assert_close(&what, &on_gpu.0, &on_cpu.0, 1e-5);
-        assert_close(&what, &on_gpu.1, &on_cpu.1, 1e-5);
+        for found in [on(gpu.device(), Variant::PORTABLE), on(&cpu, Variant::CPU)] {
+            assert_close(&what, &found.0, &on_cpu.0, 1e-5);
+            assert_close(&what, &found.1, &on_cpu.1, 1e-5);
+        }
         // The third token of the first sequence.
         let input = |row: usize, channel: usize| {
             let row = &inputs[0][row * stride + shape.at..];
@@ -124,114 +132,6 @@ fn causal_conv_equals_its_twin_and_the_formula() {
 }
 
 #[test]
-fn linear_recurrence_equals_its_twin() {
-    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(32));
-    for (heads, key_heads, key_len, value_len, is_delta) in [
-        (6, 2, 48, 32, true),
-        (3, 3, 32, 16, true),
-        (6, 2, 16, 48, false),
-        (2, 1, 128, 64, false),
-    ] {
-        let keys = key_heads * key_len;
-        let stride = 2 * keys + heads * value_len + 3;
-        let numbers = 2 * heads + 5;
-        let shape = RecurrenceShape {
-            heads,
-            key_heads,
-            key_len,
-            value_len,
-            is_tiled: is_delta,
-            is_delta,
-            eps: 1e-6,
-            q_scale: (key_len as f32).sqrt().recip(),
-            at: [3, keys + 3, 2 * keys + 3],
-            rates: [1, numbers],
-            shares: [heads + 2, numbers],
-            state_at: 7,
-        };
-        // Decays are negative.
-        let of_heads: Vec<f32> = (0..3 * heads)
-            .map(|i| {
-                if i < heads {
-                    noise.next().abs() * -0.5
-                } else {
-                    noise.next()
-                }
-            })
-            .collect();
-        let inputs: Vec<[Vec<f32>; 2]> = steps()
-            .iter()
-            .map(|(_, rows)| [noise.floats(rows * stride), noise.floats(rows * numbers)])
-            .collect();
-        let columns = heads * value_len;
-        let on = |device: &Device| {
-            run(
-                device,
-                7 + shape.state_words(),
-                columns,
-                |i, rows, states, step| {
-                    let [x, rates] = &inputs[i];
-                    let rates = tensor(rates, [rows, numbers], device);
-                    values(linear_recurrence(
-                        tensor(x, [rows, stride], device),
-                        [rates.clone(), rates],
-                        tensor(&of_heads, [3 * heads], device),
-                        states,
-                        step,
-                        shape,
-                    ))
-                },
-            )
-        };
-        let (on_cpu, on_gpu) = (on(&cpu), on(gpu.device()));
-        let what = format!("{heads} heads of {key_len} x {value_len}");
-        assert_close(&what, &on_gpu.0, &on_cpu.0, 1e-4);
-        // The words before the recurrence are not written.
-        let slot = on_cpu.1.len() / 3;
-        for (gpu, cpu) in on_gpu.1.chunks(slot).zip(on_cpu.1.chunks(slot)) {
-            let used = 7..7 + shape.state_words();
-            assert_close(&what, &gpu[used.clone()], &cpu[used], 1e-4);
-        }
-    }
-}
-
-/// Two tokens of one head by hand, with keys of a single element that is not zero.
-#[test]
-fn the_delta_rule_replaces_what_a_key_returns() {
-    let cpu = Device::flex();
-    let shape = RecurrenceShape {
-        heads: 1,
-        key_heads: 1,
-        key_len: 16,
-        value_len: 16,
-        is_tiled: true,
-        is_delta: true,
-        eps: 0.0,
-        q_scale: 1.0,
-        at: [0, 16, 32],
-        rates: [0, 2],
-        shares: [1, 2],
-        state_at: 0,
-    };
-    let mut x = vec![0.0; 2 * 48];
-    for (row, value) in [(0, 3.0), (1, 5.0)] {
-        (x[row * 48], x[row * 48 + 16], x[row * 48 + 32]) = (2.0, 4.0, value);
-    }
-    let mut states = StateMemory::new(1, 256, &cpu);
-    let mut step = Step::new(2, 1, &cpu);
-    step.set(&[segment(0, 2, &[0])]);
-    // The rate is softplus(0) = ln 2, so that the decay is 1/2; the share is sigmoid(0) = 1/2.
-    let rates = tensor(&[0.0; 4], [2, 2], &cpu);
-    let heads = tensor(&[-1.0, 0.0, 0.0], [3], &cpu);
-    let x = tensor(&x, [2, 48], &cpu);
-    let out = linear_recurrence(x, [rates.clone(), rates], heads, &mut states, &step, shape);
-    let out = values(out);
-    assert!((out[0] - 1.5).abs() < 1e-6, "{out:?}");
-    // 0.75 remains; half of 5 - 0.75 is added.
-    assert!((out[16] - (0.75 + 2.125)).abs() < 1e-6, "{out:?}");
-}
-
-#[test]
 fn gated_norm_equals_its_twin_and_the_formula() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(33));
     for (group, groups, shared, gates_first) in [(48, 3, true, false), (100, 2, false, true)] {
@@ -246,16 +146,19 @@ fn gated_norm_equals_its_twin_and_the_formula() {
         };
         let (x, gate) = (noise.floats(rows * columns), noise.floats(rows * stride));
         let norm = noise.floats(if shared { group } else { columns });
-        let on = |device: &Device| {
+        let on = |device: &Device, variant| {
             values(gated_norm(
                 tensor(&x, [rows, columns], device),
                 tensor(&gate, [rows, stride], device),
                 tensor(&norm, [norm.len()], device),
                 shape,
+                variant,
             ))
         };
-        let (on_cpu, on_gpu) = (on(&cpu), on(gpu.device()));
-        assert_close("gated_norm", &on_gpu, &on_cpu, 1e-5);
+        let on_cpu = on(&cpu, Variant::PORTABLE);
+        for found in [on(gpu.device(), Variant::PORTABLE), on(&cpu, Variant::CPU)] {
+            assert_close("gated_norm", &found, &on_cpu, 1e-5);
+        }
         // The last element.
         let silu = |column: usize| {
             let gate = gate[4 * stride + 6 + column];
@@ -331,7 +234,15 @@ fn copy_state_equals_its_twin() {
         let weights = tensor(&[1.0; 37 * 3], [37 * 3], device);
         let bias = tensor(&[0.0; 37], [37], device);
         let x = tensor(&x, [9, 37], device);
-        causal_conv(x, weights, bias, &mut states, &step, shape);
+        causal_conv(
+            x,
+            weights,
+            bias,
+            &mut states,
+            &step,
+            shape,
+            Variant::PORTABLE,
+        );
         copy_state(&mut states, ids(&[2, 0], device));
         let words = words(states.words());
         let slots: Vec<&[u32]> = words.chunks_exact(states.slot_words()).collect();

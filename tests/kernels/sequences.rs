@@ -28,11 +28,11 @@ fn kept(kv: &KvMemory, pages: usize, kv_dim: usize) -> Vec<f32> {
 #[test]
 fn attention_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(7));
-    use KvFormat::{F16, F32, Q8_0};
+    use KvFormat::{F16, F32};
     for (heads, kv_heads, head_dim, neox, formats) in [
         (8, 4, 8, false, &[F32, F16][..]),
         (6, 2, 64, true, &[F32, F16]),
-        (4, 1, 96, false, &[F32, Q8_0]),
+        (4, 1, 96, false, &KvFormat::ALL),
         (2, 2, 256, true, &[F16]),
     ] {
         let (q_dim, kv_dim) = (heads * head_dim, kv_heads * head_dim);

@@ -226,11 +226,11 @@ fn tokens_attend_to_their_whole_sequence() {
 }
 
 #[test]
-fn other_formats_of_keys_and_values_are_read() {
+fn all_formats_of_keys_and_values_are_read() {
     let gpu = gpu();
     let shape = SHAPES[1];
     let rows = Noise(12).floats(75 * stride(shape));
-    for format in [KvFormat::F16, KvFormat::Q8_0] {
+    for format in KvFormat::ALL {
         let run =
             |device: &Device, variant| attended(shape, &[70, 5], &rows, format, device, variant);
         let expected = run(&Device::flex(), Variant::PORTABLE);

@@ -1,7 +1,10 @@
-//! The engine worker's answer to a refused request does not wait for news of a lost device.
+//! The engine worker's answer to a refused request does not wait for news of a lost device; and errors that only JavaScript can
+//! report have the form of their route.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { EngineFailure } from "../../www/dist/exchange/error_response.js";
+import { refuse } from "../../www/dist/exchange/refusal.js";
 import { exchange } from "../../www/dist/exchange/requester.js";
 import { respond } from "../../www/dist/worker/responder.js";
 
@@ -46,4 +49,60 @@ test("only failures of the engine are checked", async () => {
   checked.length = 0;
   await ask(500, (failure) => checked.push(failure?.code));
   assert.ok(checked.length > 0 && checked.every((code) => code === "internal_error"));
+});
+
+const failure = new EngineFailure("internal_error", "gone");
+const lostForGood = { transport: "chunks", reconnect: () => Promise.reject(failure) };
+const connected = (port) => ({ port, lost: new AbortController().signal });
+const requestTo = (path) => {
+  const url = `http://localhost${path}`;
+  return { method: "POST", url, headers: [], body: new Uint8Array() };
+};
+
+test("an engine that cannot answer refuses in the form of the route", async () => {
+  const about = { message: "gone", param: null, code: "internal_error" };
+  for (const [path, isAnthropic] of [
+    ["/v1/messages", true],
+    ["/v1/messages/", true],
+    ["/api/messages/count_tokens?beta=true", true],
+    ["/v1/chat/completions", false],
+    ["/v1/models/messages", false],
+  ]) {
+    const { port1, port2 } = new MessageChannel();
+    refuse(port2, failure);
+    const answer = await exchange(connected(port1), requestTo(path), lostForGood);
+    assert.equal(answer.status, 500);
+    const id = answer.headers.get("x-request-id");
+    assert.equal(answer.headers.get("request-id"), isAnthropic ? id : null, path);
+    const exposed = answer.headers.get("access-control-expose-headers").split(", ");
+    assert.equal(exposed.includes("request-id"), isAnthropic);
+    const expected = isAnthropic
+      ? { type: "error", error: { ...about, type: "api_error" }, request_id: id }
+      : { error: { ...about, type: "server_error" } };
+    assert.deepEqual(await answer.json(), expected, path);
+  }
+});
+
+test("a stream of an engine that is lost ends with an error in the form of the route", async () => {
+  for (const [path, expected] of [
+    [
+      "/v1/messages",
+      'event: error\ndata: {"type":"error","error":{"message":"gone","type":"overloaded_error","param":null,"code":"engine_unavailable"},"request_id":null}\n\n',
+    ],
+    [
+      "/v1/responses",
+      'data: {"error":{"message":"gone","type":"server_error","param":null,"code":"engine_unavailable"}}\n\ndata: [DONE]\n\n',
+    ],
+  ]) {
+    const { port1, port2 } = new MessageChannel();
+    port2.onmessage = ({ data }) => {
+      if (data.type !== "request") return;
+      const headers = [["content-type", "text/event-stream"]];
+      port2.postMessage({ type: "head", status: 200, headers });
+      port2.postMessage({ type: "lost", failure: { code: "engine_unavailable", message: "gone" } });
+      port2.close();
+    };
+    const answer = await exchange(connected(port1), requestTo(path), lostForGood);
+    assert.equal(await answer.text(), expected);
+  }
 });

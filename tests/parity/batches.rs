@@ -1,5 +1,7 @@
 //! Several sequences in one step: each gets the same logits as alone.
 
+use std::path::Path;
+
 use inpage::{
     engine::{CausalModel, Input, MemoryCopy, SequenceMemory},
     model::Transformer,
@@ -143,21 +145,49 @@ fn empty_and_oversized_batches_are_refused() {
     assert!(kvs.iter().all(|kv| kv.len_tokens == 0));
 }
 
-/// Six dispatches per layer and three per step, as ARCHITECTURE.md says.
+/// A model on the GPU, and the dispatches of a step of one token without the choice of the next. The step is not replayed
+/// from a graph, so each of its launches is counted.
+fn counted(file: &Path) -> (usize, Transformer) {
+    let (_, compute) = computes().remove(1);
+    let mut model = model(&compute, file);
+    let mut kv = sequence(&model);
+    let before = launches();
+    block_on(model.feed_all(&mut kv, &[1])).unwrap();
+    ((launches() - before) as usize, model)
+}
+
+/// Six dispatches per layer and three per step, as docs/performance.md says.
 #[test]
 fn a_greedy_step_takes_six_dispatches_per_layer() {
     let Some(folder) = shared_models::folder() else {
         return;
     };
-    let (_, compute) = computes().remove(1);
-    let mut model = model(&compute, &folder.join(MODELS[0].0));
+    let (counted, mut model) = counted(&folder.join(MODELS[0].0));
+    assert_eq!(counted, 6 * model.config().layers.len() + 2);
     let mut kv = sequence(&model);
-    let before = launches();
-    // This step is not replayed from a graph, so each of its launches is counted. The choice of the token is
-    // one more.
-    block_on(model.feed_all(&mut kv, &[1])).unwrap();
-    let counted = (launches() - before + 1) as usize;
-    assert_eq!(counted, 6 * model.config().layers.len() + 3);
     block_on(model.feed_greedy(&mut kv, &[1], 2)).unwrap();
-    assert_eq!(counted, model.decode_dispatches());
+    assert_eq!(model.decode_dispatches(), counted + 1);
+}
+
+/// As docs/performance.md says. A recurrent layer of Qwen3.5 takes projections, convolution, recurrence, gated norm, output, and
+/// two dispatches of the feed-forward layer: no copy of a state is among them. Its layers of attention have products for
+/// queries, gates, keys and values, and a dispatch for the gates.
+///
+/// A layer of Gemma 4 takes six, one more for each of the two norms after products, and four for its inputs.
+#[test]
+fn layers_of_newer_models_take_few_dispatches() {
+    let Some(folder) = shared_models::folder().map(|folder| folder.join("2026")) else {
+        return;
+    };
+    if !folder.is_dir() {
+        println!("skipped: no models at {}", folder.display());
+        return;
+    }
+    let (found, model) = counted(&folder.join("qwen35-Q4_0.gguf"));
+    let layers = &model.config().layers;
+    let recurrent = layers.iter().filter(|layer| layer.is_recurrent).count();
+    let of_layers = 7 * recurrent + 10 * (layers.len() - recurrent);
+    assert_eq!(found, of_layers + 2, "Qwen3.5");
+    let (found, model) = counted(&folder.join("gemma4-Q4_0.gguf"));
+    assert_eq!(found, 12 * model.config().layers.len() + 4, "Gemma 4");
 }

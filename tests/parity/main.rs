@@ -14,6 +14,7 @@ mod arithmetic;
 mod batches;
 mod containers;
 mod cpu_device;
+mod drafts;
 mod embeddings;
 mod far_tensors;
 mod folders;

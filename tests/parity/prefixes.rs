@@ -10,7 +10,7 @@ use inpage::{
     engine::{
         CausalModel, Engine, EngineLimits, Input, SequenceMemory,
         event::Event,
-        generation::{Generation, SamplingParams},
+        generation::{DraftRules, Generation, SamplingParams},
     },
     model::Transformer,
 };
@@ -95,6 +95,7 @@ fn generation(prompt: Vec<u32>, seed: Option<i64>) -> Generation {
         prompt_scores: None,
         rules: None,
         stop_ids: vec![],
+        drafts: DraftRules::default(),
     }
 }
 

@@ -13,7 +13,7 @@ use inpage::{
     engine::{
         CausalModel, Engine, EngineLimits, Input, MemoryCopy, SequenceMemory,
         event::Event,
-        generation::{Generation, SamplingParams},
+        generation::{DraftRules, Generation, SamplingParams},
     },
     model::Transformer,
     text::Tokenizer,
@@ -320,6 +320,7 @@ fn generation(prompt: Vec<u32>, candidates: u32, seed: Option<i64>) -> Generatio
         prompt_scores: None,
         rules: None,
         stop_ids: vec![],
+        drafts: DraftRules::default(),
     }
 }
 

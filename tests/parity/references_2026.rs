@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use inpage::{
     engine::{CausalModel, SequenceMemory},
-    model::Transformer,
+    model::{LoadOptions, Transformer, check_budget, inspect},
     ops::kv_memory::KvFormat,
     text::Tokenizer,
     weights::{FileSource, Gguf},
@@ -71,17 +71,35 @@ impl Reference {
         assert_greedy(what, &all, &ids(&self.quant["greedy_next"]), tolerance);
         let certain = self.certain();
         let mut kv = sequence(model);
-        if !certain.is_empty() {
-            let greedy = block_on(model.feed_greedy(&mut kv, prompt, certain.len())).unwrap();
-            assert_eq!(greedy, certain, "{what}: greedy tokens");
-            // A roll-back to within the prompt.
-            let (begin, end) = prompt.split_at(prompt.len() - 9);
-            kv.len_tokens = begin.len();
-            let row = block_on(model.feed(&mut kv, end)).unwrap();
-            let what = format!("{what}, rolled back");
-            assert_parity(&what, &row, &self.last_logits, tolerance);
-        }
+        let greedy = block_on(model.feed_greedy(&mut kv, prompt, certain.len().max(1))).unwrap();
+        assert_eq!(greedy[..certain.len()], certain, "{what}: greedy tokens");
+        // A roll-back to within the prompt.
+        let (begin, end) = prompt.split_at(prompt.len() - 9);
+        kv.len_tokens = begin.len();
+        self.ends_alike(&format!("{what}, rolled back"), model, kv, end);
+        // The first pages of the other sequence are shared: a prefix hit.
+        let page_tokens = model.limits().page_tokens;
+        let hit = (prompt.len() - 1) / page_tokens;
+        let mut kv = sequence(model);
+        let fresh = kv.pages.split_off(kv.pages.len() / 2);
+        block_on(model.feed(&mut kv, &prompt[..hit * page_tokens])).unwrap();
+        let pages = [&kv.pages[..hit], &fresh].concat();
+        let mut kv = SequenceMemory::new(pages);
+        kv.len_tokens = hit * page_tokens;
+        let rest = &prompt[kv.len_tokens..];
+        self.ends_alike(&format!("{what}, after a prefix hit"), model, kv, rest);
         self.check_batch(what, model);
+    }
+
+    /// Feeds the end of the prompt: its logits, and the greedy tokens after it.
+    fn ends_alike(&self, what: &str, model: &mut Transformer, mut kv: SequenceMemory, end: &[u32]) {
+        let begin = kv.len_tokens;
+        let row = block_on(model.feed(&mut kv, end)).unwrap();
+        assert_parity(what, &row, &self.last_logits, self.tolerance);
+        kv.len_tokens = begin;
+        let certain = self.certain();
+        let greedy = block_on(model.feed_greedy(&mut kv, end, certain.len().max(1))).unwrap();
+        assert_eq!(greedy[..certain.len()], certain, "{what}: greedy tokens");
     }
 
     /// The end of the prompt in a batch of four sequences, which began in different ways.
@@ -225,4 +243,28 @@ fn gemma_4_with_unused_keys_meets_its_reference() {
 #[test]
 fn gemma_4_with_experts_meets_its_reference() {
     meets_its_reference("gemma4-moe", "Q8_0", "");
+}
+
+/// Where the CPU device is short of addresses, the table of per-layer embeddings takes some of them, as many as in the file.
+#[test]
+fn the_table_on_the_host_counts_where_memory_is_shared() {
+    let Some(folder) = shared_models::folder().map(|folder| folder.join("2026")) else {
+        return;
+    };
+    if !folder.is_dir() {
+        println!("skipped: no {}", folder.display());
+        return;
+    }
+    let source = FileSource::open(folder.join("gemma4-Q4_0.gguf")).unwrap();
+    let gguf = block_on(Gguf::read(&source)).unwrap();
+    let options = LoadOptions::default();
+    let need = inspect(&gguf, options).memory.unwrap().total_bytes;
+    let table = gguf.tensor("per_layer_token_embd.weight").unwrap();
+    let bytes = need + table.size_bytes;
+    assert_eq!(check_budget(&gguf, options, Some(bytes)), Ok(()));
+    let error = check_budget(&gguf, options, Some(bytes - 1)).unwrap_err();
+    assert!(
+        error.to_string().contains("the CPU device can address"),
+        "{error}"
+    );
 }

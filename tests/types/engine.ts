@@ -4,6 +4,9 @@ import { createEngine, inspectModel } from "../../www/dist/index.js";
 
 await using engine = await createEngine({
   endpoint: { profile: "vllm", maxQueue: 4, chatTemplate: "x" },
+  model: "qwen3-0.6b",
+  fallbackModels: ["smollm2-135m-instruct", { model: "embedded", device: "cpu" }],
+  fitMemory: true,
   memoryBudgetBytes: 5e9,
   hub: { baseURL: "https://hub.example" },
 });

@@ -1,14 +1,15 @@
 //! The demo: an app that uses only the public API of the package. This file connects its parts.
 
-import { cache } from "../dist/index.js";
+import { cache, previousLoadCrashed } from "../dist/index.js";
 import { Chat } from "./chat/chat.js";
 import { chooseSimpleTemplate, chosenTemplate, hasTemplate } from "./chat/template.js";
 import { EMBEDDED, forgetDeleted, recallChoice, rememberChoice } from "./models/choice.js";
 import { setUpCpuNotice, showCpuNotice } from "./models/cpu_notice.js";
 import { CurrentModel } from "./models/current_model.js";
 import { ENTRIES } from "./models/entries.js";
-import { setUpGallery } from "./models/gallery.js";
+import { Gallery } from "./models/gallery.js";
 import { setUpActions } from "./models/load_actions.js";
+import { downloadedOf } from "./models/places.js";
 import { setUpPicker } from "./models/model_picker.js";
 import { showModel } from "./models/model_view.js";
 import { measuredSpeed, noteSpeed } from "./models/speed.js";
@@ -30,6 +31,9 @@ import { Writer } from "./write/writer.js";
  * @import { State } from "./models/current_model.js"
  * @import { Measures } from "./page/speed_meter.js"
  */
+
+const CRASHED =
+  "The tab ended while it loaded this model, probably because the device has too little memory. Close other tabs, or choose a smaller model";
 
 /** @type {ChatModel | undefined} */
 let chatModel;
@@ -100,7 +104,7 @@ const search = new Search(
   (fields, used) => sample.setRequest("search", fields, used),
   () => void showStorage(),
 );
-const gallery = setUpGallery({
+const gallery = new Gallery({
   use(chosen) {
     tabs.show("chat");
     void load(chosen);
@@ -173,27 +177,23 @@ const askForFile = setUpPicker(
   (chosen) => void load(chosen),
   (files) => {
     const images = files.filter(isImage);
-    if (tabs.shown === "search") {
-      const others = search.takeFiles(files);
-      return others;
-    }
+    if (tabs.shown === "search") return search.takeFiles(files);
     if (images.length === 0) return files;
     const { images: tray } = tabs.shown === "write" ? writer : chat;
     tray.add(images);
     return [];
   },
 );
+/** Shows the models for a task. @param {string} task */
+function showModels(task) {
+  gallery.showTask(task);
+  tabs.show("models");
+}
+
 byId("chat-simple", HTMLButtonElement).addEventListener("click", () => {
   chooseSimpleTemplate(choice.name);
   void load(choice);
 });
-/** Shows the models for a task. @param {string} task */
-function showModels(task) {
-  const select = byId("gallery-task", HTMLSelectElement);
-  select.value = task;
-  select.dispatchEvent(new Event("change"));
-  tabs.show("models");
-}
 byId("chat-choose", HTMLButtonElement).addEventListener("click", () => showModels("chat"));
 byId("search-choose", HTMLButtonElement).addEventListener("click", () => showModels("embedding"));
 byId("chat-stories", HTMLButtonElement).addEventListener("click", () => tabs.show("write"));
@@ -208,5 +208,11 @@ else if ("fileName" in last) model.wait({ kind: "missing", name: last.fileName }
 else if (last.isPaused) {
   choice = last.choice;
   const { name } = choice;
-  model.wait({ kind: "paused", name, choice, progress: undefined, remains: undefined });
+  const progress = await downloadedOf(choice);
+  model.wait({ kind: "paused", name, choice, progress, remains: undefined });
+} else if (await previousLoadCrashed({ model: last.choice.option }).catch(() => undefined)) {
+  // Without this, a model that is too large for the device would end the tab at every visit.
+  choice = last.choice;
+  const { name } = choice;
+  model.wait({ kind: "failed", name, choice, error: new Error(CRASHED), remains: undefined });
 } else await load(last.choice);

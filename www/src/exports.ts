@@ -58,8 +58,7 @@ export type {
   OneOfModels,
 } from "./options/engine_options.js";
 export type { EngineEventMap, EngineEvents } from "./engine/events.js";
-export { previousLoadCrashed } from "./engine/previous_load.js";
-export type { CrashedLoad } from "./models/load_marks.js";
+export { type CrashedLoad, previousLoadCrashed } from "./engine/previous_load.js";
 export { getEngine } from "./engine/get_engine.js";
 export type { LoadState } from "./exchange/engine_change.js";
 export type { EngineInfo, ModelInfo } from "./exchange/engine_info.js";

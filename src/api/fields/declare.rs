@@ -9,7 +9,7 @@ use crate::api::switches::Switches;
 /// group's types in TypeScript name.
 macro_rules! fields {
     ($(#[doc = $group_docs:literal])* $(#[allow($lint:ident)])? $group:ident $(uses [$($used:ty),+])? {
-        $($(#[doc = $docs:literal])+ $name:ident: $declared:ty = $field:expr,)*
+        $($(#[doc = $docs:literal])+ $name:ident $(($wire:literal))?: $declared:ty = $field:expr,)*
     }) => {
         $(#[doc = $group_docs])*
         pub(in crate::api) struct $group;
@@ -18,10 +18,12 @@ macro_rules! fields {
         $(#[allow($lint)])?
         impl $group {
             /// The names of its fields.
-            pub(in crate::api) const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
+            pub(in crate::api) const NAMES: &'static [&'static str] =
+                &[$($crate::api::fields::declare::wire_name!($name $($wire)?)),*];
             $(
                 $(#[doc = $docs])+
-                pub(in crate::api) const $name: $declared = $field.named(stringify!($name));
+                pub(in crate::api) const $name: $declared =
+                    $field.named($crate::api::fields::declare::wire_name!($name $($wire)?));
             )*
         }
 
@@ -38,6 +40,16 @@ macro_rules! fields {
                 $($(_visitor.visit::<$used>();)+)?
             }
         }
+    };
+}
+
+/// The name of a field in JSON: that of its constant, unless that is no identifier.
+macro_rules! wire_name {
+    ($name:ident) => {
+        stringify!($name)
+    };
+    ($name:ident $wire:literal) => {
+        $wire
     };
 }
 
@@ -105,7 +117,7 @@ macro_rules! wire_types {
     };
 }
 
-pub(in crate::api) use {fields, request, wire_types};
+pub(in crate::api) use {fields, request, wire_name, wire_types};
 
 /// A bound or default that is fixed or that a switch sets.
 #[derive(Debug, Clone, Copy)]

@@ -47,7 +47,11 @@ impl Member {
     }
 
     fn typescript(&self) -> String {
-        let (name, field) = (self.field.name(), self.field.typescript());
+        let field = self.field.typescript();
+        let name = match self.field.name() {
+            dotted if dotted.contains('.') => format!("\"{dotted}\""),
+            name => name.to_owned(),
+        };
         let docs = &self.docs;
         let is_any = field == "unknown";
         let member = match (self.field.is_required(), is_any) {

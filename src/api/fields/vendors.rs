@@ -28,8 +28,6 @@ fields! {
         /// Not used.
         n_keep: Field<Shape> = unused().of("llama.cpp"),
         /// Not used.
-        prediction: Field<Shape> = unused(),
-        /// Not used.
         priority: Field<Shape> = unused().of("vLLM"),
         /// Not used.
         prompt_cache_isolation_key: Field<Shape> = unused().of("Fireworks"),
@@ -47,8 +45,8 @@ fields! {
         service_tier: Field<Shape> = unused(),
         /// Not used.
         spaces_between_special_tokens: Field<Shape> = unused().of("vLLM"),
-        /// Not used.
-        speculation: Field<Shape> = unused().of("Fireworks"),
+        /// Not used: there is no draft model.
+        p_min("speculative.p_min"): Field<Shape> = unused().of("llama.cpp"),
         /// Not used.
         store: Field<Shape> = unused(),
         /// Not used.

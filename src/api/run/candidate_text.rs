@@ -16,6 +16,7 @@ use super::prompt_listing::{PromptLister, PromptListing};
 use super::stop_ids::StopIds;
 use crate::api::fields::Length;
 use crate::api::progress::{Delivered, Digest};
+use crate::engine::Follower;
 use crate::engine::event::{Event, FinishReason};
 use crate::engine::generation::TokenScore;
 use crate::grammar::{OutputPart, ToolCall};
@@ -36,6 +37,8 @@ pub(in crate::api) struct Piece {
     pub completion_tokens: usize,
     /// The number of these tokens that are reasoning.
     pub reasoning_tokens: usize,
+    /// The number of these tokens that the prediction foretold.
+    pub predicted_tokens: usize,
     /// Digest of the ids of these tokens.
     pub digest: Digest,
     /// The parts of a message in the text, if it is read as a message.
@@ -91,6 +94,7 @@ impl Piece {
         Delivered {
             tokens: self.completion_tokens,
             reasoning_tokens: self.reasoning_tokens,
+            predicted_tokens: self.predicted_tokens,
             digest: self.digest,
             is_finished: self.finish.is_some(),
         }
@@ -110,6 +114,7 @@ impl Piece {
         }
         self.completion_tokens = next.completion_tokens;
         self.reasoning_tokens = next.reasoning_tokens;
+        self.predicted_tokens = next.predicted_tokens;
         self.digest = next.digest;
         self.finish = next.finish;
     }
@@ -138,6 +143,8 @@ pub(super) struct TextOptions {
     pub calls: Option<CallReader>,
     /// The options for reading a message; `None` if the text is not one.
     pub message: Option<MessageOptions>,
+    /// What the completion is expected to be, if the request says so.
+    pub prediction: Option<Rc<[u32]>>,
     /// Return what an earlier run delivered once more.
     pub repeats_delivered: bool,
 }
@@ -166,6 +173,8 @@ pub(super) struct CandidateText {
     scored_tokens: usize,
     /// Tokens generated so far, including the one that ended the candidate.
     completion_tokens: usize,
+    /// Follows them through the prediction.
+    follower: Option<Follower>,
     /// Digest of their ids.
     digest: Digest,
     /// All tokens of the completion, if the raw output is requested.
@@ -219,6 +228,7 @@ impl CandidateText {
                 .message
                 .as_ref()
                 .map(|it| MessageText::new(it, &prompt.tail)),
+            follower: options.prediction.clone().map(Follower::new),
             options,
             prompt,
             first_offset,
@@ -303,6 +313,7 @@ impl CandidateText {
         let message = self.message.as_ref();
         piece.completion_tokens = self.completion_tokens;
         piece.reasoning_tokens = message.map_or(0, MessageText::reasoning_tokens);
+        piece.predicted_tokens = self.follower.as_ref().map_or(0, Follower::met);
         piece.digest = self.digest;
     }
 
@@ -370,6 +381,9 @@ impl CandidateText {
 
     fn take(&mut self, id: u32, score: Option<Box<TokenScore>>, piece: &mut Piece) {
         self.completion_tokens += 1;
+        if let Some(follower) = &mut self.follower {
+            follower.push(id);
+        }
         self.digest.add(id);
         if let Some(score) = &score {
             self.logprob_sum += f64::from(score.raw_logprob);

@@ -131,6 +131,7 @@ impl Case {
         };
         let options = TextOptions {
             stop_ids: StopIds::new(&tokenizer, &length, false, false),
+            prediction: None,
             listing: self
                 .has_logprobs
                 .then(|| Listing::new(&tokenizer, self.tokens_as_ids, 5)),

@@ -27,16 +27,18 @@ use std::rc::Rc;
 
 use super::endpoint::Endpoint;
 use super::expected_wait::RequestTimer;
-use super::fields::{Constraint, Length, Prompt, check_ids};
+use super::fields::{Constraint, Length, Prediction, Prompt, check_ids};
 use super::host::Host;
 use super::models::ReadyModel;
 use super::plan::{Plan, Suffix};
 use super::progress::{Delivered, Position};
 use super::switches::{Switches, TextOffsetBase};
-use crate::engine::generation::{Generation, SamplingDefaults, SamplingParams, ScoreRequest};
+use crate::engine::generation::{
+    DraftRules, Generation, SamplingDefaults, SamplingParams, ScoreRequest,
+};
 use crate::engine::{EngineHandle, Events};
 use crate::grammar::Grammar;
-use crate::text::{Pause, Tokenizer};
+use crate::text::{Pause, Special, Tokenizer};
 use crate::{Error, Result};
 use candidate_text::{CandidateText, TextOptions};
 use constraint::CallReader;
@@ -81,6 +83,8 @@ pub(super) struct Run {
     n: usize,
     /// Candidates generated per prompt.
     best_of: usize,
+    /// Tokens of the prediction of each candidate.
+    prediction_tokens: Option<usize>,
     /// When the request was admitted and when its first token came, in milliseconds since 1970.
     started_ms: u64,
     first_token_ms: Option<u64>,
@@ -112,6 +116,17 @@ pub(super) struct TokenCounts {
     pub completion: usize,
     /// The number of tokens of the completion that are reasoning.
     pub reasoning: usize,
+    /// Of requests with a prediction.
+    pub predicted: Option<PredictedTokens>,
+}
+
+/// Tokens of the predictions of all candidates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PredictedTokens {
+    /// Those that came.
+    pub accepted: usize,
+    /// The others.
+    pub rejected: usize,
 }
 
 impl Run {
@@ -156,10 +171,18 @@ impl Run {
             }
         }
         let prompts: Vec<Rc<FittedPrompt>> = prompts.into_iter().map(Rc::new).collect();
-        let options = Rc::new(text_options(&plan, &model, switches));
+        let prediction = deadline.limit(prediction(&plan, &model, &pause)).await?;
+        let options = Rc::new(text_options(&plan, &model, switches, prediction.clone()));
         let stop_ids = options.stop_ids.ids();
         let mut generations =
             generations(&plan, &model, switches, &prompts, constraint, &stop_ids)?;
+        for generation in &mut generations {
+            generation.drafts = DraftRules {
+                prediction: prediction.clone(),
+                min_tokens: plan.drafting.min_tokens,
+                max_tokens: plan.drafting.max_tokens.unwrap_or(usize::MAX),
+            };
+        }
         let delivered = match earlier {
             Some(earlier) => earlier.candidates.clone(),
             None => vec![Delivered::default(); prompts.len() * plan.best_of],
@@ -208,6 +231,7 @@ impl Run {
             cached_tokens,
             n: plan.n,
             best_of: plan.best_of,
+            prediction_tokens: prediction.map(|it| it.len()),
             started_ms,
             first_token_ms: None,
             host: endpoint.host.clone(),
@@ -290,7 +314,18 @@ impl Run {
             cached: self.cached_tokens.iter().map(|tokens| tokens.get()).sum(),
             completion: self.delivered.iter().map(|it| it.tokens).sum(),
             reasoning: self.delivered.iter().map(|it| it.reasoning_tokens).sum(),
+            predicted: self.predicted(&self.delivered),
         }
+    }
+
+    /// How much of the predictions of these candidates came.
+    fn predicted(&self, candidates: &[Delivered]) -> Option<PredictedTokens> {
+        let predicted = self.prediction_tokens? * candidates.len();
+        let accepted = candidates.iter().map(|it| it.predicted_tokens).sum();
+        Some(PredictedTokens {
+            accepted,
+            rejected: predicted - accepted,
+        })
     }
 
     /// The token counts of one candidate so far.
@@ -301,6 +336,7 @@ impl Run {
             cached: self.cached_tokens[prompt].get(),
             completion: self.delivered[candidate].tokens,
             reasoning: self.delivered[candidate].reasoning_tokens,
+            predicted: self.predicted(&self.delivered[candidate..=candidate]),
         }
     }
 }
@@ -348,8 +384,33 @@ async fn fit_prompts(
     Ok(fitted)
 }
 
+/// The token ids of the plan's prediction.
+async fn prediction(
+    plan: &Plan,
+    model: &ReadyModel,
+    pause: Pause<'_>,
+) -> Result<Option<Rc<[u32]>>> {
+    let ids = match &plan.drafting.prediction {
+        None => return Ok(None),
+        Some(Prediction::Text(text)) => {
+            let ids = model.tokenizer.encode_in_slices(text, Special::None, pause);
+            ids.await?
+        }
+        Some(Prediction::Ids(ids)) => {
+            check_ids("speculation", ids, model.vocab_size())?;
+            ids.clone()
+        }
+    };
+    Ok(Some(ids.into()))
+}
+
 /// The options that all candidates of the plan have in common.
-fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOptions {
+fn text_options(
+    plan: &Plan,
+    model: &ReadyModel,
+    switches: &Switches,
+    prediction: Option<Rc<[u32]>>,
+) -> TextOptions {
     let is_constrained = plan.constraint.covers_everything();
     let is_message = plan.message.is_some();
     // The reader of a message needs the special tokens around calls, and removes them.
@@ -393,6 +454,7 @@ fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOpt
             is_forced: matches!(&plan.constraint, Constraint::Tools(calls) if calls.is_forced),
             is_content: matches!(plan.constraint, Constraint::Grammar { .. }),
         }),
+        prediction,
         repeats_delivered: plan.repeats_delivered,
     }
 }
@@ -422,7 +484,8 @@ fn generations(
         top: plan.logprobs.top.unwrap_or(0),
         mode: plan.logprobs.mode,
     });
-    let rules = token_rules::of(plan, model, stop_ids)?;
+    let prompt_tail = prompts.first().map_or("", |prompt| &prompt.tail);
+    let rules = token_rules::of(plan, model, stop_ids, prompt_tail)?;
     let prompt_scores = plan
         .logprobs
         .top
@@ -443,6 +506,7 @@ fn generations(
             rules: rules.clone(),
             prompt_scores,
             stop_ids: stop_ids.to_vec(),
+            drafts: DraftRules::default(),
         })
     };
     prompts.iter().map(generation).collect()

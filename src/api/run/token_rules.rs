@@ -1,23 +1,28 @@
-//! Makes the rules of the engine from the fields that forbid tokens (specification 4.3 and 5, stage 5).
+//! Makes the rules of the engine from the fields that forbid tokens (specification 4.3 and 5, stage 5) or bound the reasoning
+//! (specification 22.1).
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::api::error::fault;
+use crate::api::fields::Constraint;
 use crate::api::models::ReadyModel;
 use crate::api::plan::Plan;
-use crate::engine::generation::TokenRules;
+use crate::engine::generation::{SpanBudget, TokenRules};
+use crate::sample::TokenMask;
 use crate::text::Tokenizer;
 use crate::{RequestFault, Result};
 
-/// The rules of the plan, whose choices end at `stop_ids`.
+/// The rules of the plan, whose choices end at `stop_ids`. `prompt_tail` is the end of its first prompt.
 ///
 /// # Errors
-/// `conflicting_parameters` if no token may begin a completion.
+/// `conflicting_parameters` if no token may begin a completion, `unsupported_parameter` for a bound on reasoning of a model
+/// that does not end it with a token of its own.
 pub(super) fn of(
     plan: &Plan,
     model: &ReadyModel,
     stop_ids: &[u32],
+    prompt_tail: &str,
 ) -> Result<Option<Rc<TokenRules>>> {
     let restrictions = &plan.restrictions;
     let allowed = restrictions.allowed_token_ids.as_deref();
@@ -44,7 +49,51 @@ pub(super) fn of(
         let message = format!("{param}: together with other fields it forbids every token");
         return Err(fault(RequestFault::ConflictingParameters, param, message));
     }
+    let rules = match reasoning_budget(plan, model, prompt_tail)? {
+        Some(budget) => Some(TokenRules::with_budget(rules, model.vocab_size(), budget)),
+        None => rules,
+    };
     Ok(rules.map(Rc::new))
+}
+
+/// The bound on the reasoning of a message, if there may be any. A constraint of the whole output leaves no place for it.
+fn reasoning_budget(
+    plan: &Plan,
+    model: &ReadyModel,
+    prompt_tail: &str,
+) -> Result<Option<SpanBudget>> {
+    let tags = model.chat_form().reasoning_after(prompt_tail);
+    let max_tokens = plan.message.and_then(|message| message.reasoning_tokens);
+    let (Some(max_tokens), Some((open, close))) = (max_tokens, tags) else {
+        return Ok(None);
+    };
+    if matches!(plan.constraint, Constraint::Grammar { .. }) {
+        return Ok(None);
+    }
+    let tokenizer = &model.tokenizer;
+    let Some(close) = tokenizer.named_id(close) else {
+        let message = "thinking.budget_tokens is not supported: this model ends its thinking with a text, not with a token";
+        return Err(fault(
+            RequestFault::UnsupportedParameter,
+            "thinking",
+            message,
+        ));
+    };
+    let open = match open {
+        None => Vec::new(),
+        Some(open) => match tokenizer.named_id(open) {
+            Some(id) => vec![id],
+            None => tokenizer.encode(open, false)?,
+        },
+    };
+    let is_partial = |id: &u32| std::str::from_utf8(tokenizer.token_bytes(*id)).is_err();
+    let ids = (0..tokenizer.vocab_size() as u32).filter(is_partial);
+    Ok(Some(SpanBudget {
+        open,
+        close,
+        max_tokens,
+        partial: TokenMask::of(ids, model.vocab_size()),
+    }))
 }
 
 /// The sequences of ids that are one of `words`, with or without a space before it: those that the tokenizer makes, and

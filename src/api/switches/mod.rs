@@ -14,6 +14,7 @@ pub(super) use table::table;
 pub(super) use typescript::{EngineSwitches, constants};
 pub use values::{
     AlwaysIncludeUsage, ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens,
-    LogprobsShape, MessageWord, MirostatTargetUnit, SamplingBounds, SuffixMode, Switches,
-    TextOffsetBase, ToolNames, UnknownFields, UsagePlace, UseModelDefaults, WhenModelNotReady,
+    LogprobsShape, MessageWord, MirostatTargetUnit, SamplingBounds, SpeculationMode, SuffixMode,
+    Switches, TextOffsetBase, ToolNames, UnknownFields, UsagePlace, UseModelDefaults,
+    WhenModelNotReady,
 };

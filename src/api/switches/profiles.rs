@@ -2,8 +2,9 @@
 
 use super::values::{
     AlwaysIncludeUsage, ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens,
-    LogprobsShape, MessageWord, MirostatTargetUnit, SamplingBounds, SuffixMode, Switches,
-    TextOffsetBase, ToolNames, UnknownFields, UsagePlace, UseModelDefaults, WhenModelNotReady,
+    LogprobsShape, MessageWord, MirostatTargetUnit, SamplingBounds, SpeculationMode, SuffixMode,
+    Switches, TextOffsetBase, ToolNames, UnknownFields, UsagePlace, UseModelDefaults,
+    WhenModelNotReady,
 };
 use crate::engine::generation::LogprobsMode;
 
@@ -188,6 +189,7 @@ impl Profile {
             assistant_prefill: self.assistant_prefill,
             timings: self.timings,
             prepare_next_turn: true,
+            speculation: SpeculationMode::Auto,
             default_model: None,
         }
     }

@@ -95,6 +95,10 @@ pub struct Switches {
     pub timings: bool,
     /// After a chat message, feed the conversation while the engine is idle, so that its next turn begins sooner.
     pub prepare_next_turn: bool,
+    /// Tokens that are guessed and verified several at once, which changes how fast they come and not which: `"off"`: none;
+    /// `"predictions"`: those of requests with a `prediction`; `"all"`: also those that follow where the end of the text
+    /// occurred before; `"auto"`: `"all"` on the CPU, `"predictions"` on a GPU.
+    pub speculation: SpeculationMode,
     /// The model that `"default"` means when several models are ready.
     pub default_model: Option<String>,
 }
@@ -276,6 +280,21 @@ pub enum WhenModelNotReady {
     Error,
     /// While the model loads the request waits.
     Wait,
+}
+
+/// Which tokens are guessed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum SpeculationMode {
+    /// As the device suggests.
+    Auto,
+    /// None.
+    Off,
+    /// Those of requests with a prediction.
+    Predictions,
+    /// Also those that the text so far suggests.
+    All,
 }
 
 /// Cross-origin access.

@@ -95,11 +95,17 @@ pub fn activate(x: &mut [f32], activation: Activation) {
     run(Activate { x, activation });
 }
 
+/// `x * sigmoid(x)`
+#[inline(always)]
+pub(super) fn silu<L: F32x8>(x: L) -> L {
+    x.div(exp(L::splat(0.0).sub(x)).add(L::splat(1.0)))
+}
+
 #[inline(always)]
 fn apply<L: F32x8>(x: L, activation: Activation) -> L {
     let one = L::splat(1.0);
     match activation {
-        Activation::Silu => x.div(exp(L::splat(0.0).sub(x)).add(one)),
+        Activation::Silu => silu(x),
         Activation::Gelu => {
             // sqrt(2 / pi)
             let factor = L::splat(0.797_884_6);

@@ -55,6 +55,25 @@ pub(crate) fn exp_one<L: F32x8>(x: f32) -> f32 {
     exp(L::splat(x)).to_array()[0]
 }
 
+/// `log(1 + x)` for `x` between 0 and 1, within 3 units in the last place.
+#[inline(always)]
+pub(crate) fn log_1p_one<L: F32x8>(x: f32) -> f32 {
+    // 2 artanh(x / (2 + x)), whose argument is at most 1/3: the series up to z^15.
+    let z = x / (2.0 + x);
+    let series = [
+        1.0,
+        1.0 / 3.0,
+        0.2,
+        1.0 / 7.0,
+        1.0 / 9.0,
+        1.0 / 11.0,
+        1.0 / 13.0,
+        1.0 / 15.0,
+    ];
+    let sum = polynomial(L::splat(z * z), series).to_array()[0];
+    2.0 * z * sum
+}
+
 /// The hyperbolic tangent, within 2 units in the last place.
 #[inline(always)]
 pub(crate) fn tanh<L: F32x8>(x: L) -> L {
@@ -194,6 +213,18 @@ mod tests {
             [1.0, 1.0, 0.0, f32::INFINITY, 0.0, 0.0, f32::INFINITY]
         );
         assert!(y[7].is_nan());
+    }
+
+    #[test]
+    fn the_logarithm_is_exact_to_three_units() {
+        let x: Vec<f32> = sweep(0.0, 1.0)
+            .into_iter()
+            .chain([1.0, 1e-30, 1e-7])
+            .collect();
+        let one = |x: &f32| log_1p_one::<crate::lanes::f32x8::Scalar>(*x);
+        let y: Vec<f32> = x.iter().map(one).collect();
+        assert!(largest_error(&x[1..], &y[1..], f64::ln_1p) < 3.0);
+        assert_eq!(y[0], 0.0);
     }
 
     #[test]

@@ -7,10 +7,15 @@
 pub mod activation;
 pub mod argmax;
 pub mod attention;
+pub mod convolution;
 mod f32x8;
 mod functions;
+pub mod gated_norm;
 pub mod kv;
 pub mod norm;
+pub mod recurrence;
+#[cfg(test)]
+mod recurrent_speed;
 pub mod rope;
 #[cfg(test)]
 mod test_values;

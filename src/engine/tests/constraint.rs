@@ -32,7 +32,7 @@ fn tokenizer() -> Tokenizer {
     Tokenizer::from_gguf(&metadata).unwrap()
 }
 
-fn regex(pattern: &str) -> Grammar {
+pub(super) fn regex(pattern: &str) -> Grammar {
     let compiler = Compiler::new(&tokenizer(), VOCAB);
     let grammar = compiler.compile(&GrammarSource::Regex(pattern.to_owned()), Objects::Closed);
     grammar.unwrap()

@@ -46,6 +46,8 @@ pub(super) enum Kind {
     Sampled {
         steps: usize,
     },
+    /// Verifies a draft.
+    Verify,
 }
 
 impl Call {
@@ -354,6 +356,49 @@ impl CausalModel for FakeModel {
                 Ok(StepOutput::Logits(logits))
             }
         }
+    }
+
+    fn verified_rows(&self) -> usize {
+        match self.few_tokens {
+            0 => 8,
+            few => few,
+        }
+    }
+
+    async fn verify(&mut self, row: Row<'_>, chooser: Chooser<'_>) -> Result<StepOutput> {
+        let fed = row.input.ids().len();
+        assert!((2..=self.verified_rows()).contains(&fed));
+        let cheats = self
+            .enter(Kind::Verify, &[(&*row.memory, row.input)])
+            .await?;
+        let mut logits = vec![];
+        for &token in row.input.ids() {
+            self.write(row.memory, token, 1);
+            logits.push(self.logits(row.memory));
+        }
+        if cheats {
+            logits.pop();
+        }
+        let (samplers, masks) = match chooser {
+            Chooser::Host => return Ok(StepOutput::Logits(logits)),
+            Chooser::Greedy { .. } => panic!("the trait excludes it"),
+            Chooser::Samplers {
+                steps,
+                samplers,
+                masks,
+            } => {
+                assert_eq!((steps, samplers.len()), (1, fed));
+                (samplers, masks())
+            }
+        };
+        let masks = masks.iter().map(Option::as_ref);
+        let masks = masks.chain(std::iter::repeat(None));
+        let rows = logits.iter_mut().zip(samplers).zip(masks);
+        let chosen = rows.map(|((logits, RowSampler { sampler, score }), mask)| {
+            assert!(self.samples(sampler.params(), score));
+            vec![sampler.sample(logits, mask, score)]
+        });
+        Ok(StepOutput::Chosen(chosen.collect()))
     }
 
     async fn score(

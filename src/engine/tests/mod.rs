@@ -4,6 +4,7 @@ mod cancel;
 mod candidates;
 mod changes;
 mod constraint;
+mod drafts;
 mod failure;
 mod fake_clock;
 mod fake_model;
@@ -30,9 +31,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use futures_util::{FutureExt, StreamExt};
 
 use super::event::{Event, FinishReason};
-use super::generation::Generation;
+use super::generation::{DraftRules, Generation};
 use super::model::{CausalModel, ModelLimits};
-use super::{Engine, EngineHandle, EngineLimits, Events};
+use super::{Engine, EngineHandle, EngineLimits, Events, Speculation};
 use crate::Result;
 use crate::sample::SamplingParams;
 use fake_clock::FakeClock;
@@ -175,6 +176,7 @@ fn generation(owner: u32, prompt_tokens: usize, max_tokens: usize) -> Generation
         prompt_scores: None,
         rules: None,
         stop_ids: vec![],
+        drafts: DraftRules::default(),
     }
 }
 
@@ -199,6 +201,7 @@ fn alone(model: FakeModel, limits: EngineLimits, request: &[Generation]) -> Vec<
         max_cached_pages: 0,
         max_queue: request.len(),
         max_unread_events: 256,
+        speculation: Speculation::Off,
         ..limits
     };
     let mut bench = Bench::new(model, limits);

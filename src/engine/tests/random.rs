@@ -58,6 +58,8 @@ fn any_generation() -> impl Strategy<Value = Generation> {
     let prompt_scores = prop::option::weighted(0.3, 0..3usize);
     let scores = prop::option::weighted(0.3, 0..5usize);
     let rules = prop::option::weighted(0.4, any_rules());
+    // Where a prediction differs from the completion.
+    let changed = prop::option::weighted(0.5, prop_oneof![Just(1000), 1..20usize]);
     (
         prompt,
         0..60usize,
@@ -65,7 +67,7 @@ fn any_generation() -> impl Strategy<Value = Generation> {
         stop_ids,
         1..6u32,
         prompt_scores,
-        (scores, rules),
+        (scores, rules, changed),
     )
         .prop_map(
             |(
@@ -75,11 +77,11 @@ fn any_generation() -> impl Strategy<Value = Generation> {
                 stop_ids,
                 candidates,
                 prompt_scores,
-                (scores, rules),
+                (scores, rules, changed),
             )| {
                 // Only prompts of text can be scored.
                 let prompt_scores = prompt_scores.filter(|_| prompt.embeddings().next().is_none());
-                Generation {
+                let generation = Generation {
                     prompt,
                     max_tokens,
                     candidates,
@@ -92,6 +94,11 @@ fn any_generation() -> impl Strategy<Value = Generation> {
                     }),
                     prompt_scores,
                     stop_ids,
+                    drafts: DraftRules::default(),
+                };
+                match changed {
+                    Some(changed) => drafts::predicted(generation, changed),
+                    None => generation,
                 }
             },
         )
@@ -146,10 +153,11 @@ proptest! {
         few_tokens in 0usize..4,
         [samples, whole_images] in any::<[bool; 2]>(),
         state_slots in prop_oneof![Just(0), 2..9usize],
+        speculation in prop_oneof![Just(Speculation::Off), Just(Speculation::Predictions), Just(Speculation::All)],
         failing_calls in prop::collection::vec(0usize..300, 0..4),
         poison in prop_oneof![Just(Poison::None), Just(Poison::OneIn(100))],
     ) {
-        let limits = EngineLimits { max_queue: 5, max_unread_events, prefill_chunk_tokens, max_run_ahead_tokens, max_cached_pages };
+        let limits = EngineLimits { max_queue: 5, max_unread_events, prefill_chunk_tokens, max_run_ahead_tokens, max_cached_pages, speculation };
         let model = || {
             let mut model = FakeModel::new(CONTEXT, page_count, 4).with_states(state_slots);
             model.max_batch = max_batch;

@@ -2,8 +2,8 @@
 //! is what `output` reads.
 //!
 //! `turn` joins reasoning, content and calls; `shape` knows the text around calls, `markup` and
-//! `invocation` the forms whose arguments are not JSON; `writer` collects rules; `completion` parses the
-//! call that a completion consists of.
+//! `invocation` the forms whose arguments are not JSON, `untagged` those without an opening tag; `writer` collects rules;
+//! `completion` parses the call that a completion consists of.
 
 mod completion;
 mod invocation;
@@ -11,6 +11,7 @@ mod markup;
 mod parameters;
 mod shape;
 mod turn;
+mod untagged;
 mod writer;
 
 pub use completion::parse_completion;

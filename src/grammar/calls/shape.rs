@@ -24,6 +24,8 @@ pub(super) struct Shape {
     pub close: String,
     /// Tagged calls may follow each other.
     pub repeats: bool,
+    /// Of forms without an opening tag: each tool's name in quotes, and what follows it in a call's object.
+    pub named: Vec<(String, String)>,
 }
 
 /// The text that calls of the form begin with; may be empty.
@@ -43,6 +45,11 @@ pub(super) fn open(form: CallForm) -> &'static str {
     }
 }
 
+/// Whether calls are JSON without a tag before them.
+pub(super) fn has_no_tag(form: CallForm) -> bool {
+    matches!(form, CallForm::Bare | CallForm::Llama3)
+}
+
 /// Writes the rules of calls of `tools`.
 ///
 /// # Errors
@@ -53,9 +60,16 @@ pub(super) fn shape(
     tools: &[Tool],
 ) -> Result<Shape, String> {
     let mut calls = Vec::new();
+    let mut named = Vec::new();
     for (index, tool) in tools.iter().enumerate() {
-        let call = call(writer, form, tool, index)
+        let mut call = call(writer, form, tool, index)
             .map_err(|error| format!("parameters of {:?}: {error}", tool.name))?;
+        if has_no_tag(form) {
+            let name = literal(&tool.name);
+            let rest = writer.rule(format!("after_name_{index}"), &call)?;
+            call = format!("{} {rest}", literal(&name));
+            named.push((name, rest));
+        }
         calls.push(call);
     }
     let all = writer.rule("tool", &calls.join("\n | "))?;
@@ -87,6 +101,7 @@ pub(super) fn shape(
         separator,
         close,
         repeats,
+        named,
     })
 }
 
@@ -114,8 +129,8 @@ fn around(writer: &Writer<'_>, form: CallForm) -> (&'static str, Option<&'static
     }
 }
 
-/// One call of `tool`, without what all calls have around them. What cannot be enforced of the parameters of a tool that
-/// is not strict may be anything.
+/// One call of `tool`, without what all calls have around them, and without the name in forms without a tag. What cannot be
+/// enforced of the parameters of a tool that is not strict may be anything.
 fn call(
     writer: &mut Writer<'_>,
     form: CallForm,
@@ -184,10 +199,15 @@ fn declared_call(
             &writer.tag(harmony::MESSAGE),
             &arguments,
         ]),
-        _ => format!(
-            "{} s \",\" s {} s \":\" s {arguments}",
-            literal(&literal(&tool.name)),
-            literal(&literal(member)),
-        ),
+        _ => {
+            let rest = format!(
+                "s \",\" s {} s \":\" s {arguments}",
+                literal(&literal(member))
+            );
+            match has_no_tag(form) {
+                true => rest,
+                false => sequence(&[&literal(&literal(&tool.name)), &rest]),
+            }
+        }
     })
 }

@@ -4,6 +4,7 @@ use llguidance::api::GrammarWithLexer;
 use llguidance::toktrie::TokEnv;
 
 use super::shape::{self, Shape, shape};
+use super::untagged::{self, Answer};
 use super::writer::{Writer, escaped, literal, sequence};
 use crate::grammar::budget::Budget;
 use crate::grammar::closed::Objects;
@@ -12,6 +13,9 @@ use crate::grammar::output::harmony::{CHANNEL, END, MESSAGE, START};
 use crate::grammar::output::{Beginning, CallForm, OutputForm, beginning};
 use crate::grammar::token_trie;
 use crate::grammar::tool::Tool;
+
+/// Content, where nothing was before it.
+const ANY_TEXT: &str = "(?s:.+)";
 
 /// A model's turn with tools.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,35 +33,47 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Whether there is something to enforce: a forced call, or the arguments of calls that can be told from content
-    /// where they begin.
+    /// Whether there is something to enforce: a forced call, or arguments.
     pub fn needs_grammar(&self) -> bool {
-        let is_seen = !matches!(self.form.calls, CallForm::Bare | CallForm::Llama3);
-        self.is_forced || is_seen && self.tools.iter().any(|tool| tool.parameters.is_some())
+        self.is_forced || self.tools.iter().any(|tool| tool.parameters.is_some())
     }
 }
 
-/// The text that a completion with a call begins with.
-pub(in crate::grammar) fn opener(form: OutputForm, tokens: TokEnv) -> Opener {
+/// The text that a completion with a call begins with. `None` if the form has none: the grammar has other completions, too.
+pub(in crate::grammar) fn opener(form: OutputForm, tokens: TokEnv) -> Option<Opener> {
     let text = shape::open(form.calls.in_completions());
     let id = token_trie::special_id(tokens.tok_trie(), text);
-    Opener::new(text, id, tokens)
+    (!text.is_empty()).then(|| Opener::new(text, id, tokens))
 }
 
-/// The grammars of a completion that is one call; the first is the start.
+/// The grammars of a completion that is one call; the first is the start. Without `is_forced`, it may be text in forms without
+/// an opener.
 ///
 /// # Errors
 /// Names the tool whose parameters cannot be enforced.
 pub(in crate::grammar) fn completion(
     form: OutputForm,
     tools: &[Tool],
+    is_forced: bool,
     tokens: TokEnv,
     objects: Objects,
     budget: &mut Budget,
 ) -> Result<Vec<GrammarWithLexer>, String> {
     let mut writer = Writer::new(tokens, objects, budget);
     let shape = shape(&mut writer, form.calls.in_completions(), tools)?;
-    let start = calls(&mut writer, &shape, false)?;
+    let start = match is_forced || !shape.open.is_empty() {
+        true => calls(&mut writer, &shape, false)?,
+        false => {
+            let (text, limits, members, is_parallel) = (ANY_TEXT, "", "", false);
+            let answer = Answer {
+                text,
+                limits,
+                members,
+                is_parallel,
+            };
+            untagged::answer(&mut writer, &shape, &answer)?
+        }
+    };
     Ok(writer.finish(&start))
 }
 
@@ -112,9 +128,9 @@ fn tagged(writer: &mut Writer<'_>, turn: &Turn, shape: &Shape) -> Result<String,
         Some(tags) => writer.until("thought", "TEXT", tags.close)?,
         None => String::new(),
     };
-    let is_forced = turn.is_forced || shape.open.is_empty();
+    let is_forced = turn.is_forced;
     // The text of content.
-    let mut text = "(?s:.+)";
+    let mut text = ANY_TEXT;
     let reasoning = match (beginning, tags) {
         (Beginning::Reasoning { .. }, _) => thought,
         (Beginning::Turn, Some(tags)) if is_forced => {
@@ -140,6 +156,17 @@ fn tagged(writer: &mut Writer<'_>, turn: &Turn, shape: &Shape) -> Result<String,
         && writer.id(tags.open).is_none()
     {
         limits = format!(" & ~/{}(?s:.*)/", escaped(tags.open));
+    }
+    if shape.open.is_empty() {
+        let (limits, members, is_parallel) = (&*limits, untagged::TYPE_MEMBER, turn.is_parallel);
+        let answer = Answer {
+            text,
+            limits,
+            members,
+            is_parallel,
+        };
+        let answer = untagged::answer(writer, shape, &answer)?;
+        return Ok(sequence(&[&reasoning, &answer]));
     }
     let content = writer.rule("CONTENT", &format!("/({text})?/{limits}"))?;
     let before = writer.until("before_calls", &content, shape.open)?;

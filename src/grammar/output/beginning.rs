@@ -57,3 +57,19 @@ pub(in crate::grammar) fn beginning(form: &OutputForm, prompt_tail: &str) -> Beg
         Beginning::Turn
     }
 }
+
+impl OutputForm {
+    /// The tags around the reasoning that may follow a prompt with this end: the opening one, unless the prompt has it, and the
+    /// closing one. `None` if none may follow.
+    pub fn reasoning_after(
+        &self,
+        prompt_tail: &str,
+    ) -> Option<(Option<&'static str>, &'static str)> {
+        let tags = self.reasoning?;
+        match beginning(self, prompt_tail) {
+            Beginning::Turn => Some((Some(tags.open), tags.close)),
+            Beginning::Reasoning { .. } => Some((None, tags.close)),
+            Beginning::Reasoned => None,
+        }
+    }
+}

@@ -220,11 +220,36 @@ fn text_is_free_until_it_begins_with_the_opener() {
     assert_eq!(other.next().unwrap(), Next::Free);
     feed(&model, &mut matcher, &[">\n{\"", "name"]);
     assert!(!allows(&mut matcher, model.byte(b'}')).unwrap());
-    // A format without an opener is never constrained.
-    for format in [BARE, LLAMA3] {
-        let mut matcher = model.grammar(&source(format, false)).matcher();
-        feed(&model, &mut matcher, &["{", "{"]);
-        assert_eq!(matcher.next().unwrap(), Next::Free);
+}
+
+#[test]
+fn without_an_opener_the_name_of_a_tool_begins_a_call() {
+    let model = Model::made();
+    for (format, member) in [(BARE, "arguments"), (LLAMA3, "parameters")] {
+        let grammar = model.grammar(&source(format, false));
+        let call = |arguments: &str| format!("{{\"name\": \"add\", \"{member}\": {arguments}}}");
+        for right in [
+            "text\n\n<tool_call>",
+            "{{",
+            r#"{"name""#,
+            r#"{"name": "Bob", "age": "x"}"#,
+            r#"{"name": "adder"}"#,
+            r#"[{"name": "add", "a": 1}"#,
+            &format!("Look: {}", call("1")),
+            &call(r#"{"a": 12}"#),
+            &format!(" \n{}", call("{}")),
+        ] {
+            assert!(model.accepts(&grammar, right), "{format:?}: {right}");
+        }
+        for wrong in [
+            call(r#"{"a": "x"}"#),
+            call(r#"{"b": 1}"#),
+            call("{}") + "x",
+            r#"{"name": "add"}"#.to_owned(),
+            r#"{"name" : "now", "id": 1}"#.to_owned(),
+        ] {
+            assert!(!model.accepts(&grammar, &wrong), "{format:?}: {wrong}");
+        }
     }
 }
 

@@ -473,9 +473,8 @@ fn content_may_come_before_a_strict_call_that_is_not_forced() {
         for written in written() {
             let mut turn = written.turn(false, true);
             turn.form = written.output_form(true);
-            let is_seen = !matches!(written.form, CallForm::Bare | CallForm::Llama3);
-            assert_eq!(turn.needs_grammar(), is_seen);
-            if !is_seen || written.form == CallForm::Harmony {
+            assert!(turn.needs_grammar());
+            if written.form == CallForm::Harmony || is_untagged(written.form) {
                 continue;
             }
             let grammar = model.grammar(&GrammarSource::Turn(turn.clone()));
@@ -492,6 +491,49 @@ fn content_may_come_before_a_strict_call_that_is_not_forced() {
                 assert!(model.takes(&grammar, before), "{before:?}");
                 let wrong = text.replacen("kelvin", "rankine", 1);
                 assert!(!model.takes(&grammar, &wrong), "{wrong:?}");
+            }
+        }
+    }
+}
+
+fn is_untagged(form: CallForm) -> bool {
+    matches!(form, CallForm::Bare | CallForm::Llama3)
+}
+
+#[test]
+fn untagged_calls_are_told_from_content_by_their_tool() {
+    for model in vocabularies() {
+        for written in written().iter().filter(|it| is_untagged(it.form)) {
+            let call = written.once(written.weather);
+            for (reasons, before) in [
+                (false, ""),
+                (false, " \n"),
+                (true, ""),
+                (true, "\n"),
+                (true, "<think>\nHm. \n</think>\n\n"),
+            ] {
+                let mut turn = written.turn(false, true);
+                turn.form = written.output_form(reasons);
+                let grammar = model.grammar(&GrammarSource::Turn(turn.clone()));
+                let typed = call.replacen('{', "{\"type\": \"function\", ", 1);
+                for right in [&call, &typed, &format!("{call}; {call}")] {
+                    let text = format!("{before}{right}");
+                    assert!(model.takes(&grammar, &text), "{text:?}");
+                    let calls = if right.contains(';') { 2 } else { 1 };
+                    assert_eq!(read(&turn, &text).1.len(), calls, "{text:?}");
+                    let wrong = text.replace("kelvin", "rankine");
+                    assert!(!model.takes(&grammar, &wrong), "{wrong:?}");
+                }
+                for content in ["Sunny.", "{\"name\": \"Bob\"}", &format!("So: {call}")] {
+                    let text = format!("{before}{content}");
+                    assert!(model.takes(&grammar, &text), "{text:?}");
+                    assert!(read(&turn, &text).1.is_empty(), "{text:?}");
+                }
+                turn.is_parallel = false;
+                let single = model.grammar(&GrammarSource::Turn(turn));
+                let text = format!("{before}{call}");
+                assert!(model.takes(&single, &text));
+                assert!(!model.takes(&single, &format!("{text}; {call}")));
             }
         }
     }

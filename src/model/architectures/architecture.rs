@@ -4,10 +4,47 @@
 use crate::{
     Result,
     model::config::{ConfigJson, Keys, ModelConfig, RopePairs},
+    weights::MetadataValue,
 };
 
 /// A table of names: (name in `from`, name in GGUF files).
 pub type Names = &'static [(&'static str, &'static str)];
+
+/// A tensor of checkpoints that a table of [`Names`] cannot describe: its name does not end in `weight` or `bias`, it
+/// becomes several tensors, or it becomes one that has another suffix.
+#[derive(Debug)]
+pub struct Parameter {
+    /// Name in checkpoints. The first `*` is the layer, a second one the expert.
+    pub from: &'static str,
+    /// The tensors of GGUF files that are made of it.
+    pub to: &'static [(&'static str, Form)],
+}
+
+/// How a tensor of a GGUF file is made of one of a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Form {
+    /// Its elements, with a number added to each.
+    Plus(f32),
+    /// The columns of the matrix as rows.
+    Transposed,
+    /// `-exp(x)` of each element.
+    NegatedExp,
+    /// The first half (0) or the second half (1) of the rows, of each expert if it has experts.
+    HalfRows(u64),
+    /// Every second element of its rows, from this one on.
+    Alternate(usize),
+    /// The rows of MXFP4 blocks, whose exponents are in the tensor that is called `scales` where this one is called
+    /// `blocks`; every second row from the given one on.
+    Mxfp4(Option<u64>),
+}
+
+impl Form {
+    /// The elements as they are.
+    pub const SAME: Form = Form::Plus(0.0);
+}
+
+/// Takes metadata keys without the architecture, and their values.
+pub type AddKey<'a> = &'a mut dyn FnMut(&str, MetadataValue);
 
 /// The declaration of an architecture.
 #[derive(Debug)]
@@ -29,6 +66,8 @@ pub struct Architecture {
     /// Brings a `config.json` to the form of Llama's: renames and adds members, and refuses what this
     /// build computes differently.
     pub read_json: fn(&mut ConfigJson) -> Result<()>,
+    /// Adds the keys that follow from several members of a `config.json`, or from a list.
+    pub add_keys: fn(&ConfigJson, AddKey) -> Result<()>,
     /// Integer members of `config.json` that Llama does not have, and their metadata keys without the
     /// architecture.
     pub json_sizes: Names,
@@ -37,6 +76,10 @@ pub struct Architecture {
     /// Modules of the checkpoint that Llama does not have or that mean something else there, and their
     /// GGUF names. `*` stands for the layer's number, a second `*` for the expert's.
     pub tensors: &'static [Names],
+    /// Tensors of a checkpoint that tables of names cannot describe.
+    pub parameters: fn(&ConfigJson) -> &'static [Parameter],
+    /// Prefixes of tensors that are not part of the text model: towers, heads for further tokens.
+    pub other_parts: &'static [&'static str],
     /// A prefix of all tensor names that some checkpoints have and some lack.
     pub optional_prefix: &'static str,
     /// Added to the weights of norms. GGUF files hold the sum.
@@ -56,9 +99,12 @@ impl Architecture {
         gguf_pairs: RopePairs::Halves,
         checkpoint_pairs: RopePairs::Halves,
         read_json: |_| Ok(()),
+        add_keys: |_, _| Ok(()),
         json_sizes: &[],
         json_numbers: &[],
         tensors: &[],
+        parameters: |_| &[],
+        other_parts: &[],
         optional_prefix: "",
         norm_offset: 0.0,
         transposes_layers: false,

@@ -2,7 +2,7 @@
 //! ones rotate a quarter of the pairs. Values are normalized, too, and may be the keys. The last layers may use the keys
 //! and values of earlier ones; each layer may have a vector per token.
 
-use super::{architecture::Architecture, gemma, shared::set_experts};
+use super::{architecture::Architecture, gemma, gemma4_folder as folder, shared::set_experts};
 use crate::{
     Error, Result,
     model::config::{
@@ -12,7 +12,15 @@ use crate::{
 
 pub const ARCHITECTURE: Architecture = Architecture {
     name: "gemma4",
+    model_types: &["gemma4_text"],
     configure,
+    read_json: folder::read_json,
+    add_keys: folder::add_keys,
+    json_sizes: folder::SIZES,
+    json_numbers: folder::NUMBERS,
+    tensors: &[folder::TENSORS],
+    parameters: |_| folder::PARAMETERS,
+    other_parts: folder::OTHER_PARTS,
     ..Architecture::LLAMA_LIKE
 };
 

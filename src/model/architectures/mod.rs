@@ -12,6 +12,7 @@ mod gemma;
 mod gemma2;
 mod gemma3;
 mod gemma4;
+mod gemma4_folder;
 mod gemma_embedding;
 mod glm4;
 mod gpt2;
@@ -22,6 +23,8 @@ mod hunyuan_dense;
 mod lfm2;
 mod lfm2moe;
 mod llama;
+mod minicpm;
+mod mistral3;
 mod nomic_bert;
 mod olmo2;
 mod olmoe;
@@ -37,7 +40,7 @@ mod seed_oss;
 mod smollm3;
 mod starcoder2;
 
-pub use architecture::{Architecture, Names};
+pub use architecture::{Architecture, Form, Names, Parameter};
 pub use qwen3vl::DEEPSTACK_LAYERS;
 
 use super::config::{
@@ -73,6 +76,8 @@ const ARCHITECTURES: &[&Architecture] = &[
     &hunyuan_dense::ARCHITECTURE,
     &seed_oss::ARCHITECTURE,
     &gpt_oss::ARCHITECTURE,
+    &minicpm::ARCHITECTURE,
+    &mistral3::ARCHITECTURE,
     &granitehybrid::ARCHITECTURE,
     &lfm2::ARCHITECTURE,
     &lfm2moe::ARCHITECTURE,
@@ -116,7 +121,9 @@ pub fn find_by_config(config: &ConfigJson) -> Result<&'static Architecture> {
     };
     let found = find(|it| it.model_types);
     let key = "use_bidirectional_attention";
-    if found.is_some() && config.bool(key)? == Some(true) {
+    // Rows of images see each other then; tokens do not.
+    let is_of_images = config.get(key).is_some_and(|it| *it == "vision");
+    if found.is_some() && !is_of_images && config.bool(key)? == Some(true) {
         return find(|it| it.bidirectional_model_types).ok_or_else(|| config.unsupported(key));
     }
     found.ok_or_else(|| {

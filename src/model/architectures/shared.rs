@@ -1,9 +1,11 @@
 //! What several architectures have in common: experts, query and key norms, windows.
 
-use super::architecture::Names;
+use super::architecture::{AddKey, Form, Names, Parameter};
 use crate::{
     Error, Result,
-    model::config::{Experts, FeedForwardKind, Keys, ModelConfig, Shared, keys::missing},
+    model::config::{
+        ConfigJson, Experts, FeedForwardKind, Keys, ModelConfig, Shared, json, keys::missing,
+    },
 };
 
 /// Norms of queries and keys in Hugging Face checkpoints.
@@ -24,6 +26,21 @@ pub const EXPERT_TENSORS: Names = &[
         "model.layers.*.mlp.experts.*.down_proj",
         "blk.*.ffn_down_exps",
     ),
+];
+
+/// A mixture of experts of which a tensor holds all gates, each followed by the other half.
+pub const JOINED_EXPERTS: [Parameter; 2] = [
+    Parameter {
+        from: "model.layers.*.mlp.experts.gate_up_proj",
+        to: &[
+            ("blk.*.ffn_gate_exps.weight", Form::HalfRows(0)),
+            ("blk.*.ffn_up_exps.weight", Form::HalfRows(1)),
+        ],
+    },
+    Parameter {
+        from: "model.layers.*.mlp.experts.down_proj",
+        to: &[("blk.*.ffn_down_exps.weight", Form::SAME)],
+    },
 ];
 
 /// The sizes of a mixture of experts in `config.json`.
@@ -94,6 +111,22 @@ pub fn recurrent_without_kv_heads(keys: &Keys, config: &mut ModelConfig) -> Resu
     for (layer, heads) in config.layers.iter_mut().zip(heads) {
         layer.is_recurrent = heads == 0;
     }
+    Ok(())
+}
+
+/// Adds the key heads of each layer: none for those that `layer_types` calls recurrent.
+pub fn kv_heads_of_layers(config: &ConfigJson, add: AddKey) -> Result<()> {
+    let kinds = config.strings("layer_types")?;
+    let kinds = kinds.ok_or_else(|| json::missing("layer_types"))?;
+    let heads = config.needed("num_key_value_heads")?;
+    let of_layers = kinds.iter().map(|kind| match *kind {
+        "full_attention" | "attention" => heads as i32,
+        _ => 0,
+    });
+    add(
+        "attention.head_count_kv",
+        of_layers.collect::<Vec<_>>().into(),
+    );
     Ok(())
 }
 

@@ -286,6 +286,31 @@ fn scalings_are_read_where_they_are_written() {
         magnitude: 1.0,
     };
     assert_eq!(phi3(2048), long);
+    // A factor of the scaling that cancels that of the rotated elements, and contexts without the temperature.
+    let mut temperate = yarn.to_vec();
+    temperate.push(("rope.scaling.yarn_log_multiplier", 1.0f32.into()));
+    temperate.push(("attention.temperature_scale", 0.1f32.into()));
+    let mistral3 = read("mistral3", 1, &temperate).unwrap();
+    assert_eq!(mistral3.context_tokens, 1024);
+    match mistral3.rope().unwrap().scaling {
+        Scaling::Yarn { magnitude, .. } => assert_eq!(magnitude, 1.0),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(read("mistral3", 1, &yarn).unwrap().context_tokens, 4096);
+    let text = refusal(read("mistral3", 1, &temperate[4..]));
+    assert!(text.contains("temperature_scale without YaRN"), "{text}");
+    let minicpm = read("minicpm", 4, &[]).unwrap();
+    let scales = |it: &ModelConfig| [it.embedding_scale, it.residual_scale, it.logit_scale];
+    assert_eq!(scales(&minicpm), [12.0, 0.7, 4.0]);
+    let own = [
+        ("embedding_scale", 2.0f32.into()),
+        ("residual_scale", 0.25f32.into()),
+        ("logit_scale", 8.0f32.into()),
+    ];
+    assert_eq!(
+        scales(&read("minicpm", 4, &own).unwrap()),
+        [2.0, 0.25, 0.125]
+    );
     let granite = read("granite", 1, &[("logit_scale", 8.0f32.into())]).unwrap();
     assert_eq!(granite.logit_scale, 0.125);
 }

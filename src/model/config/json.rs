@@ -128,6 +128,17 @@ impl ConfigJson {
         })
     }
 
+    /// A list of strings.
+    pub fn strings(&self, key: &str) -> Result<Option<Vec<&str>>> {
+        self.typed(key, "a list of strings", |value| {
+            value
+                .as_array()?
+                .iter()
+                .map(|value| value.as_str())
+                .collect()
+        })
+    }
+
     /// An object.
     pub fn object(&self, key: &str) -> Result<Option<ConfigJson>> {
         self.typed(key, "an object", |value| {

@@ -6,6 +6,10 @@ use crate::{
     ops::linear_recurrence::{COLUMNS, MAX_KEY_LEN},
 };
 
+/// Metadata key, after the architecture: [`LinearRecurrence::is_tiled`]. Written only for checkpoints that are read as they
+/// are, without a converter to GGUF.
+pub const TILED_HEADS: &str = "ssm.tiled_heads";
+
 /// The computation of a model's recurrent layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recurrence {
@@ -27,6 +31,9 @@ pub struct LinearRecurrence {
     pub heads: usize,
     /// Heads of keys and queries; groups in Mamba 2.
     pub key_heads: usize,
+    /// Head `i` has the keys of head `i % key_heads`, as converters order heads of the delta rule; otherwise neighboring
+    /// heads have the same keys.
+    pub is_tiled: bool,
     /// Elements of a key.
     pub key_len: usize,
     /// Elements of a value.
@@ -88,6 +95,7 @@ impl LinearRecurrence {
             rule,
             heads,
             key_heads: keys.size("ssm.group_count")?,
+            is_tiled: rule == Rule::Delta && keys.bool(TILED_HEADS)?.unwrap_or(true),
             key_len: keys.size("ssm.state_size")?,
             value_len: inner / heads,
             taps: taps(keys, "ssm.conv_kernel")?,

@@ -10,6 +10,10 @@ use crate::{Error, Result};
 /// checkpoints that are read as they are, without a converter to GGUF.
 pub const ROPE_HALVES: &str = "rope.neox";
 
+/// Metadata key, after the architecture: whether the ends of YaRN's ramp are whole pairs. GGUF files have no key for it, and
+/// llama.cpp rounds them; checkpoints may say that they are not.
+pub const YARN_ROUNDS: &str = "rope.scaling.yarn_rounds";
+
 /// Base of the frequencies where files do not state it.
 pub const DEFAULT_BASE: f32 = 10_000.0;
 
@@ -117,6 +121,8 @@ pub enum Scaling {
         beta_fast: f32,
         /// Pairs that turn less often than this are divided by the whole `factor`.
         beta_slow: f32,
+        /// Whether the ends of the ramp between these are rounded to whole pairs.
+        rounds: bool,
         /// Factor of the rotated elements; `0.1 ln(factor) + 1` in the paper.
         magnitude: f32,
     },
@@ -197,12 +203,17 @@ impl Scaling {
             "linear" => Ok(Scaling::Linear { factor: factor()? }),
             "yarn" => {
                 let factor = factor()?;
+                let grown = |multiplier: f32| 0.1 * multiplier * factor.max(1.0).ln() + 1.0;
+                let divisor = keys
+                    .positive("rope.scaling.yarn_log_multiplier")?
+                    .map_or(1.0, grown);
                 Ok(Scaling::Yarn {
                     factor,
                     original_tokens: keys.size(original)?,
                     beta_fast: keys.positive_or("rope.scaling.yarn_beta_fast", 32.0)?,
                     beta_slow: keys.positive_or("rope.scaling.yarn_beta_slow", 1.0)?,
-                    magnitude: (0.1 * factor.ln() + 1.0)
+                    rounds: keys.bool(YARN_ROUNDS)?.unwrap_or(true),
+                    magnitude: (0.1 * factor.ln() + 1.0) / divisor
                         * keys.positive_or("rope.scaling.attn_factor", 1.0)?,
                 })
             }
@@ -234,6 +245,7 @@ impl Scaling {
                 original_tokens,
                 beta_fast,
                 beta_slow,
+                rounds,
                 ..
             } => {
                 // The pair that turns this many times in the original context.
@@ -242,8 +254,12 @@ impl Scaling {
                     let waves = original_tokens as f64 / (f64::from(turns) * TAU);
                     rope.dims as f64 * waves.ln() / (2.0 * f64::from(rope.base).ln())
                 };
-                let low = pair_of(beta_fast).floor().max(0.0);
-                let high = pair_of(beta_slow).ceil().min(last);
+                let (low, high) = (pair_of(beta_fast), pair_of(beta_slow));
+                let (low, high) = match rounds {
+                    true => (low.floor(), high.ceil()),
+                    false => (low, high),
+                };
+                let (low, high) = (low.max(0.0), high.min(last));
                 let stretched = ((pair as f64 - low) / (high - low).max(0.001)).clamp(0.0, 1.0);
                 radians * (1.0 - stretched) + radians / f64::from(factor) * stretched
             }
@@ -308,6 +324,7 @@ mod tests {
             original_tokens: 2048,
             beta_fast: 32.0,
             beta_slow: 1.0,
+            rounds: true,
             magnitude: 1.138_629_4,
         });
         let Frequencies { radians, magnitude } = yarn.frequencies(None);

@@ -61,6 +61,9 @@ pub fn read(
         metadata.insert(name("attention.sliding_window"), window);
     }
     rope::add(&mut metadata, architecture, config)?;
+    (architecture.add_keys)(config, &mut |key, value| {
+        metadata.insert(name(key), value);
+    })?;
     // The number of tokens makes no difference here. The loader reports what the configuration lacks.
     if let Ok(model) = architectures::configure(&metadata, Some(1)) {
         check(config, &model)?;
@@ -94,7 +97,12 @@ fn check(config: &ConfigJson, model: &ModelConfig) -> Result<()> {
     };
     for (kind, layer) in list("layer_types").zip(&model.layers) {
         let is_local = layer.window.is_some() || layer.rope == LayerRope::Local;
-        config.require("layer_types", (kind == "sliding_attention") == is_local)?;
+        let is_recurrent = ["conv", "linear_attention", "mamba"]
+            .iter()
+            .any(|it| kind == it);
+        let is_same =
+            is_recurrent == layer.is_recurrent && (kind == "sliding_attention") == is_local;
+        config.require("layer_types", is_same)?;
     }
     for (has_rope, layer) in list("no_rope_layers").zip(&model.layers) {
         let is_without = layer.rope == LayerRope::None;

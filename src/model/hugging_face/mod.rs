@@ -9,6 +9,7 @@ mod packed;
 mod quantize;
 mod recipes;
 mod rope;
+mod scales;
 mod sentence_transformers;
 mod shards;
 mod tower;
@@ -43,9 +44,10 @@ pub(super) async fn read<F: ModelFiles>(
     })?;
     let mut config = ConfigJson::parse(&bytes)?;
     let family = vision::find_by_config(&config)?;
-    if let Some(family) = family {
-        config = (family.folder.text)(&config)?;
-    }
+    config = match family {
+        Some(family) => (family.folder.text)(&config)?,
+        None => text_config(config)?,
+    };
     let pipeline = Pipeline::read(files).await?;
     let (architecture, mut metadata) = metadata::read(&mut config, pipeline.as_ref())?;
     // A browser logs every file that is not there, and folders of sentence-transformers have neither this one nor an index.
@@ -59,11 +61,28 @@ pub(super) async fn read<F: ModelFiles>(
     let shards = shards::read(files, &dense, is_writer).await?;
     let tensors = match family {
         Some(family) => tower::text_tensors(family, shards.tensors),
-        None => shards.tensors,
+        None => tower::without_parts(architecture.other_parts, shards.tensors),
     };
     let mut recipes = recipes::recipes(architecture, &config, tensors, quantize)?;
     recipes.extend(recipes::dense(shards.dense, quantize)?);
     ConvertedSource::new(shards.source, metadata, recipes)
+}
+
+/// The configuration of the text model of a folder whose other parts are not run.
+fn text_config(config: ConfigJson) -> Result<ConfigJson> {
+    let Some(mut text) = config.object("text_config")? else {
+        return Ok(config);
+    };
+    let architecture = architectures::find_by_config(&text);
+    if !architecture.is_ok_and(|it| !it.other_parts.is_empty()) {
+        return Ok(config);
+    }
+    for key in ["tie_word_embeddings", "quantization_config"] {
+        if let Some(value) = config.get(key).cloned() {
+            text.add(key, value);
+        }
+    }
+    Ok(text)
 }
 
 /// The GGUF name of a checkpoint's tensor; `None` if GGUF files stack it with those of other experts.
@@ -71,8 +90,9 @@ pub(super) async fn read<F: ModelFiles>(
 /// # Errors
 /// [`Error::UnsupportedModel`] naming a tensor that the architecture does not have.
 pub(super) fn gguf_name(architecture: &str, name: &str) -> Result<Option<String>> {
-    let tensor = names::find(architectures::find(architecture)?, name)?;
-    Ok(tensor.expert.is_none().then_some(tensor.name))
+    let tensors = names::find(architectures::find(architecture)?, &[], name)?;
+    let tensor = tensors.into_iter().find(|it| it.expert.is_none());
+    Ok(tensor.map(|it| it.name))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use crate::{
     Error, Result,
-    model::architectures::{Architecture, Names},
+    model::architectures::{Architecture, Form, Names, Parameter},
 };
 
 /// GGUF name of the output matrix. Tied checkpoints lack it or hold it twice.
@@ -16,10 +16,8 @@ pub struct GgufTensor {
     pub name: String,
     /// Index of the expert, where a GGUF tensor stacks the tensors of all experts.
     pub expert: Option<usize>,
-    /// Added to each element.
-    pub offset: f32,
-    /// Whether the checkpoint holds the transposed matrix.
-    pub is_transposed: bool,
+    /// How it is made of the checkpoint's tensor.
+    pub form: Form,
 }
 
 /// Modules of a Llama: names in the checkpoint and in GGUF. `*` is the layer's number.
@@ -54,15 +52,32 @@ pub fn is_ignored(name: &str) -> bool {
         .any(|table| name.ends_with(table))
 }
 
-/// The GGUF tensor of the checkpoint's tensor `name`.
+/// The GGUF tensors that are made of the checkpoint's tensor `name`; one or more. `parameters` are those of the
+/// architecture.
 ///
 /// # Errors
 /// [`Error::UnsupportedModel`] naming a tensor that the architecture does not have.
-pub fn find(architecture: &Architecture, name: &str) -> Result<GgufTensor> {
-    look_up(architecture, name).ok_or_else(|| {
+pub fn find(
+    architecture: &Architecture,
+    parameters: &[Parameter],
+    name: &str,
+) -> Result<Vec<GgufTensor>> {
+    let (pattern, numbers) = pattern(name);
+    let is_literal = !name.contains('*');
+    let mut parameters = parameters.iter();
+    if let Some(parameter) = parameters.find(|it| is_literal && it.from == pattern) {
+        let tensors = parameter.to.iter().map(|(to, form)| GgufTensor {
+            name: in_layer(to, &numbers),
+            expert: numbers.get(1).copied(),
+            form: *form,
+        });
+        return Ok(tensors.collect());
+    }
+    let found = look_up(architecture, name).ok_or_else(|| {
         let name: String = name.chars().take(80).collect();
         Error::UnsupportedModel(format!("{} with a tensor {name:?}", architecture.name))
-    })
+    })?;
+    Ok(vec![found])
 }
 
 fn look_up(architecture: &Architecture, name: &str) -> Option<GgufTensor> {
@@ -72,16 +87,7 @@ fn look_up(architecture: &Architecture, name: &str) -> Option<GgufTensor> {
     }
     let prefix = architecture.optional_prefix;
     let module = module.strip_prefix(prefix).unwrap_or(module);
-    // The numbers of the layer and of the expert, and the name with a star for each.
-    let mut numbers = Vec::new();
-    let parts = module.split('.').map(|part| match number(part) {
-        Some(number) => {
-            numbers.push(number);
-            "*"
-        }
-        None => part,
-    });
-    let pattern = parts.collect::<Vec<_>>().join(".");
+    let (pattern, numbers) = pattern(module);
     let mut tables = architecture.tensors.iter().chain([&LLAMA]);
     // Checkpoints of embedding models hold the body alone, without its prefix.
     let is_named = |known: &str| {
@@ -90,22 +96,39 @@ fn look_up(architecture: &Architecture, name: &str) -> Option<GgufTensor> {
     };
     let rows = tables.find_map(|table| table.iter().find(|(known, _)| is_named(known)));
     let (_, found) = rows?;
-    let module = match numbers.first() {
-        Some(layer) => found.replacen('*', &layer.to_string(), 1),
-        None => (*found).to_owned(),
-    };
+    let module = in_layer(found, &numbers);
     let is_norm = module.ends_with("norm");
-    let in_layer = !numbers.is_empty();
+    let is_matrix = !numbers.is_empty() && !is_norm && suffix == "weight";
     Some(GgufTensor {
-        offset: if is_norm {
-            architecture.norm_offset
-        } else {
-            0.0
+        form: match is_norm {
+            true => Form::Plus(architecture.norm_offset),
+            false if architecture.transposes_layers && is_matrix => Form::Transposed,
+            false => Form::SAME,
         },
-        is_transposed: architecture.transposes_layers && in_layer && !is_norm && suffix == "weight",
         name: format!("{module}.{suffix}"),
         expert: numbers.get(1).copied(),
     })
+}
+
+/// The name with a star for each number, and the numbers: those of the layer and of the expert.
+fn pattern(name: &str) -> (String, Vec<usize>) {
+    let mut numbers = Vec::new();
+    let parts = name.split('.').map(|part| match number(part) {
+        Some(number) => {
+            numbers.push(number);
+            "*"
+        }
+        None => part,
+    });
+    (parts.collect::<Vec<_>>().join("."), numbers)
+}
+
+/// A GGUF name with the number of the layer.
+fn in_layer(name: &str, numbers: &[usize]) -> String {
+    match numbers.first() {
+        Some(layer) => name.replacen('*', &layer.to_string(), 1),
+        None => name.to_owned(),
+    }
 }
 
 /// A number in a name, without leading zeros.
@@ -120,7 +143,8 @@ mod tests {
     use crate::model::architectures;
 
     fn find(architecture: &str, name: &str) -> Result<GgufTensor> {
-        super::find(architectures::find(architecture)?, name)
+        let found = super::find(architectures::find(architecture)?, &[], name)?;
+        Ok(found.into_iter().next().expect("a tensor"))
     }
 
     #[test]
@@ -160,7 +184,8 @@ mod tests {
         ] {
             let tensor = find(architecture, &name).unwrap();
             assert_eq!(tensor.name, format!("blk.11.{expected}"), "{architecture}");
-            assert_eq!((tensor.expert, tensor.is_transposed), (None, false));
+            assert_eq!(tensor.expert, None);
+            assert_ne!(tensor.form, Form::Transposed);
         }
         for (architecture, name, expected) in [
             ("llama", "model.embed_tokens.weight", "token_embd.weight"),
@@ -169,7 +194,7 @@ mod tests {
         ] {
             let tensor = find(architecture, name).unwrap();
             assert_eq!(tensor.name, expected);
-            assert!(!tensor.is_transposed);
+            assert_eq!(tensor.form, Form::SAME);
         }
     }
 
@@ -185,15 +210,17 @@ mod tests {
             assert_eq!(tensor.expert, Some(17));
         }
         let norm = "model.layers.0.input_layernorm.weight";
-        assert_eq!(find("gemma2", norm).offset, 1.0);
-        assert_eq!(find("gemma3", "model.norm.weight").offset, 1.0);
-        assert_eq!(find("llama", norm).offset, 0.0);
-        assert_eq!(
-            find("gemma", "model.layers.0.mlp.up_proj.weight").offset,
-            0.0
-        );
-        assert!(find("gpt2", "h.3.mlp.c_fc.weight").is_transposed);
-        assert!(!find("gpt2", "h.3.ln_2.weight").is_transposed);
+        let up = "model.layers.0.mlp.up_proj.weight";
+        for (architecture, name, form) in [
+            ("gemma2", norm, Form::Plus(1.0)),
+            ("gemma3", "model.norm.weight", Form::Plus(1.0)),
+            ("llama", norm, Form::SAME),
+            ("gemma", up, Form::SAME),
+            ("gpt2", "h.3.mlp.c_fc.weight", Form::Transposed),
+            ("gpt2", "h.3.ln_2.weight", Form::SAME),
+        ] {
+            assert_eq!(find(architecture, name).form, form);
+        }
     }
 
     #[test]

@@ -37,9 +37,12 @@ pub fn scheme(config: &ConfigJson) -> Result<Option<Scheme>> {
     match config.str("quant_method")?.unwrap_or("some method") {
         "gptq" => gptq(&config).map(Some),
         "awq" => awq(&config).map(Some),
+        // The tensors say so themselves; `scales` reads them.
+        "fp8" | "mxfp4" => Ok(None),
+        "compressed-tensors" if config.str("format")? == Some("float-quantized") => Ok(None),
         method => Err(Error::UnsupportedModel(format!(
-            "a folder whose weights are quantized by {method:?}; gptq and awq can be read: take the \
-             original or a GGUF file"
+            "a folder whose weights are quantized by {method:?}; gptq, awq, fp8 and mxfp4 can be read: take \
+             the original or a GGUF file"
         ))),
     }
 }

@@ -55,8 +55,8 @@ impl Quantize {
         Some(Quantize::To(ty))
     }
 
-    /// The type for the tensor of this shape and GGUF name, chosen as llama.cpp does: vectors, norms, routers and
-    /// learned positions stay f32; the output matrix, and embeddings tied to it, get at least six bits.
+    /// The type for the tensor of this shape and GGUF name, chosen as llama.cpp does: vectors, norms, routers, biases,
+    /// convolutions and learned positions stay f32; the output matrix, and embeddings tied to it, get at least six bits.
     pub(super) fn ty(
         self,
         name: &str,
@@ -64,8 +64,14 @@ impl Quantize {
         stored: TensorType,
         tied: bool,
     ) -> TensorType {
-        let is_exact =
-            shape.len() == 1 || name.contains("ffn_gate_inp") || name == "position_embd.weight";
+        let exact = [
+            "ffn_gate_inp",
+            "position_embd.",
+            ".ssm_conv1d.",
+            ".shortconv.conv.",
+            ".bias",
+        ];
+        let is_exact = shape.len() == 1 || exact.iter().any(|part| name.contains(part));
         let ty = match self {
             _ if is_exact => return TensorType::F32,
             Quantize::None => return stored,

@@ -7,11 +7,12 @@ use super::{
     packed,
     quantize::Quantize,
     rope,
+    scales::Scales,
 };
 use crate::{
     Error, Result,
     model::{
-        architectures::Architecture,
+        architectures::{Architecture, Form},
         config::{ConfigJson, embedding::DENSE},
     },
     tensor_types::TensorType,
@@ -137,23 +138,26 @@ fn parts(
         None => (Vec::new(), stored),
     };
     let mut parts: Vec<(u64, GgufTensor, Part)> = Vec::new();
+    let parameters = (architecture.parameters)(config);
     for (name, start_bytes, packed) in matrices {
-        let tensor = names::find(architecture, &name)?;
-        parts.push((start_bytes, tensor, Part::Packed(Box::new(packed))));
+        for tensor in names::find(architecture, parameters, &name)? {
+            if tensor.form != Form::SAME {
+                let what = format!("{} with a packed matrix {name}", architecture.name);
+                return Err(Error::UnsupportedModel(what));
+            }
+            parts.push((start_bytes, tensor, Part::Packed(Box::new(packed.clone()))));
+        }
     }
+    let (scales, stored) = Scales::take(config, stored)?;
     for tensor in stored {
         let is_idle = scheme.is_some() && packed::is_idle_bias(config, &tensor.name)?;
         if is_idle || names::is_ignored(&tensor.name) {
             continue;
         }
-        let target = names::find(architecture, &tensor.name)?;
-        let tensor = tensor.into_floats()?;
-        let start_bytes = tensor.offset_bytes;
-        let part = match target.is_transposed {
-            true => Part::Transposed(tensor),
-            false => Part::Rows(tensor, target.offset),
-        };
-        parts.push((start_bytes, target, part));
+        for target in names::find(architecture, parameters, &tensor.name)? {
+            let part = scales.part(tensor.clone(), &target.name, target.form)?;
+            parts.push((tensor.offset_bytes, target, part));
+        }
     }
     parts.sort_by_key(|(start_bytes, ..)| *start_bytes);
     let parts = parts.into_iter();
@@ -163,7 +167,15 @@ fn parts(
 /// The type that a tensor is converted to. Packed levels keep their bits if a block type can hold them.
 fn ty(name: &str, part: &Part, tied: bool, quantize: Quantize) -> TensorType {
     let stored = match part {
-        Part::Rows(stored, _) | Part::Transposed(stored) | Part::Frame(stored, _) => stored.ty,
+        Part::Rows(stored, _)
+        | Part::Transposed(stored)
+        | Part::Frame(stored, _)
+        | Part::Selected(stored, _)
+        | Part::NegatedExp(stored)
+        | Part::Alternate(stored, _) => stored.ty,
+        Part::Mxfp4(_) => return TensorType::MXFP4,
+        // It has the bits of the level, and nearly those of the scale.
+        Part::Fp8(_) => TensorType::F16,
         Part::Packed(packed) => match packed.blocks() {
             Some(ty) => return ty,
             None => TensorType::F16,

@@ -11,7 +11,7 @@ use crate::{
         config::{
             ConfigJson, RopePairs,
             json::missing,
-            rope::{DEFAULT_BASE, ROPE_HALVES},
+            rope::{DEFAULT_BASE, ROPE_HALVES, YARN_ROUNDS},
         },
     },
     weights::{Metadata, MetadataValue},
@@ -98,7 +98,13 @@ pub fn add(
     if let Some(base) = rope.local_base {
         add("rope.freq_base_swa", number(base));
     }
-    let dims = f64::from(config.head_dim()?) * rope.rotated_fraction;
+    // Here the fraction is that of pairs which turn at all.
+    let fraction = if rope.kind == "proportional" {
+        1.0
+    } else {
+        rope.rotated_fraction
+    };
+    let dims = f64::from(config.head_dim()?) * fraction;
     add("rope.dimension_count", (dims as u32).into());
     let Some(scaling) = &rope.scaling else {
         return Ok(());
@@ -122,7 +128,7 @@ fn add_scaling(
     mut add: impl FnMut(&str, MetadataValue),
 ) -> Result<()> {
     match kind {
-        "default" | "llama3" | "mrope" => {}
+        "default" | "llama3" | "mrope" | "proportional" => {}
         "longrope" | "su" => {
             let original = original_tokens(config, scaling)?;
             let tokens = f64::from(config.needed("max_position_embeddings")?);
@@ -151,7 +157,15 @@ fn add_scaling(
                     add(key, number(turns));
                 }
             }
-            if let Some(magnitude) = scaling.number("attention_factor")? {
+            if scaling.bool("truncate")? == Some(false) {
+                add(YARN_ROUNDS, false.into());
+            }
+            let grown = |multiplier: f64| 0.1 * multiplier * factor.max(1.0).ln() + 1.0;
+            let of_scales = match (scaling.number("mscale")?, scaling.number("mscale_all_dim")?) {
+                (Some(one), Some(all)) if one != 0.0 && all != 0.0 => Some(grown(one) / grown(all)),
+                _ => None,
+            };
+            if let Some(magnitude) = scaling.number("attention_factor")?.or(of_scales) {
                 // The key is a factor of the magnitude that follows from `factor`.
                 add(
                     "rope.scaling.attn_factor",
@@ -198,6 +212,13 @@ pub fn factors(config: &ConfigJson) -> Result<Vec<(&'static str, Vec<f32>)>> {
                 let kept = kept.clamp(0.0, 1.0);
                 ((1.0 - kept) / factor + kept).recip() as f32
             });
+            Ok(vec![("rope_freqs.weight", factors.collect())])
+        }
+        "proportional" => {
+            let pairs = config.head_dim()? / 2;
+            let turning = (rope.rotated_fraction * f64::from(pairs)) as u32;
+            // Divisors that leave no angle.
+            let factors = (0..pairs).map(|pair| if pair < turning { 1.0 } else { 1e30 });
             Ok(vec![("rope_freqs.weight", factors.collect())])
         }
         _ => Ok(Vec::new()),

@@ -155,8 +155,8 @@ fn what_architectures_here_do_otherwise_is_refused_by_name() {
         ),
         (
             "llama",
-            json!({ "quantization_config": { "quant_method": "fp8" } }),
-            &["\"fp8\""],
+            json!({ "quantization_config": { "quant_method": "hqq" } }),
+            &["\"hqq\""],
         ),
         (
             "qwen2",
@@ -214,6 +214,10 @@ fn packings_that_cannot_be_read_are_refused_by_name() {
             &["backend", "llm-awq"],
         ),
         (json!({ "quant_method": "bitsandbytes" }), &["bitsandbytes"]),
+        (
+            json!({ "quant_method": "compressed-tensors", "format": "pack-quantized" }),
+            &["compressed-tensors"],
+        ),
         (json!({ "quant_method": null }), &["some method"]),
     ] {
         let mut packing = json!({ "quant_method": "gptq", "bits": 4, "group_size": 32 });
@@ -787,6 +791,79 @@ fn an_encoder_without_a_pooling_is_refused() {
     let read = block_on(read(&folder, Quantize::None));
     let config = read.and_then(|(gguf, _)| architectures::read_config(&gguf));
     is_refused(config, &["modules.json"]);
+}
+
+/// What folders of recent models have and this build computes differently.
+#[test]
+fn members_of_recent_models_are_checked() {
+    let refused = |model_type: &str, changes: Value, parts: &[&str]| {
+        is_refused(configured(model_type, changes), parts);
+    };
+    let heads =
+        json!({ "num_key_value_heads": 1, "num_local_experts": 2, "num_experts_per_tok": 1 });
+    let with = |changes: Value| {
+        let mut all = heads.clone();
+        for (key, value) in changes.as_object().unwrap() {
+            all[key] = value.clone();
+        }
+        all
+    };
+    refused(
+        "gpt_oss",
+        with(json!({ "swiglu_limit": 5.0 })),
+        &["swiglu_limit"],
+    );
+    refused("lfm2", with(json!({ "conv_bias": true })), &["conv_bias"]);
+    refused("lfm2", heads.clone(), &["layer_types is missing"]);
+    refused(
+        "qwen3_5_text",
+        with(json!({ "attn_output_gate": false })),
+        &["attn_output_gate"],
+    );
+    refused(
+        "granitemoehybrid",
+        with(json!({ "mamba_proj_bias": true })),
+        &["mamba_proj_bias"],
+    );
+    refused("gemma4_text", heads.clone(), &["layer_types is missing"]);
+    refused(
+        "minicpm",
+        with(json!({ "num_experts": 8 })),
+        &["num_experts"],
+    );
+    // A convolution in a place where the configuration has attention.
+    let kinds =
+        json!({ "layer_types": ["conv", "full_attention"], "conv_L_cache": 3, "norm_eps": 1e-5 });
+    let lfm2 = configured("lfm2", with(kinds)).unwrap();
+    assert!(lfm2.layers[0].is_recurrent && !lfm2.layers[1].is_recurrent);
+    assert_eq!(lfm2.ffn_dim, 256);
+    refused(
+        "llama",
+        json!({ "layer_types": ["conv", "full_attention"] }),
+        &["layer_types"],
+    );
+}
+
+/// The text model of a folder whose other parts are not read.
+#[test]
+fn the_configuration_of_a_text_model_may_be_nested() {
+    let text = config("gpt_oss", json!({}));
+    let outer = json!({ "model_type": "gpt_oss_vl", "text_config": text });
+    is_refused(
+        block_on(read(&folder(outer, &[EMBEDDINGS]), Quantize::None)),
+        &["gpt_oss_vl"],
+    );
+    let text = config("ministral3", json!({ "tie_word_embeddings": true }));
+    let outer = json!({ "model_type": "mistral3", "text_config": text });
+    let embeddings = (
+        "language_model.model.embed_tokens.weight",
+        &[3, 32][..],
+        0.5,
+    );
+    let tower = ("vision_tower.ln_pre.weight", &[32][..], 1.0);
+    let (gguf, _) = block_on(read(&folder(outer, &[embeddings, tower]), Quantize::None)).unwrap();
+    let names: Vec<&str> = gguf.tensors.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["token_embd.weight"]);
 }
 
 /// Embedding models of causal architectures are stored without the head and its prefix.

@@ -27,10 +27,25 @@ const TEXT_PREFIXES: [(&str, &str); 3] = [
 
 /// The tensors of the text model under the names that they have without a tower.
 pub fn text_tensors(family: &Family, tensors: Vec<StoredTensor>) -> Vec<StoredTensor> {
-    let text = tensors
-        .into_iter()
-        .filter(|it| tower_part(family, &it.name).is_none());
-    let text = text.map(|mut tensor| {
+    let text = tensors.into_iter();
+    let text = text.filter(|it| tower_part(family, &it.name).is_none());
+    with_text_names(text).collect()
+}
+
+/// Same as [`text_tensors`], for a folder whose tensors with these prefixes are not read.
+pub fn without_parts(prefixes: &[&str], tensors: Vec<StoredTensor>) -> Vec<StoredTensor> {
+    if prefixes.is_empty() {
+        return tensors;
+    }
+    let is_other = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+    let text = tensors.into_iter().filter(|it| !is_other(&it.name));
+    with_text_names(text).collect()
+}
+
+fn with_text_names(
+    tensors: impl Iterator<Item = StoredTensor>,
+) -> impl Iterator<Item = StoredTensor> {
+    tensors.map(|mut tensor| {
         for (theirs, ours) in TEXT_PREFIXES {
             if let Some(rest) = tensor.name.strip_prefix(theirs) {
                 tensor.name = format!("{ours}{rest}");
@@ -38,8 +53,7 @@ pub fn text_tensors(family: &Family, tensors: Vec<StoredTensor>) -> Vec<StoredTe
             }
         }
         tensor
-    });
-    text.collect()
+    })
 }
 
 /// The name of a tensor of the tower or the projector without its prefix; `None` for those of the text model.

@@ -27,6 +27,9 @@ pub struct Recurrent {
     pub output: Linear,
     /// How the output is added to the residual stream.
     pub join: Join,
+    /// The kernels that the tuner chose for the device.
+    #[module(skip)]
+    pub variant: Variant,
 }
 
 /// Matrices that are multiplied by one input. Those of one type are joined.
@@ -97,19 +100,22 @@ impl Recurrent {
             states,
             step,
             conv.shape,
+            self.variant,
         );
         if let Some(scan) = &self.scan {
             let numbers = [scan.rates, scan.shares].map(|matrix| parts[matrix].clone());
             let heads = scan.heads.clone();
-            y = linear_recurrence(y, numbers, heads, states, step, scan.shape);
+            let variant = self.variant;
+            y = linear_recurrence(y, numbers, heads, states, step, scan.shape, variant);
             let gate = parts[scan.gate].clone();
-            y = gated_norm(y, gate, scan.norm.clone(), scan.norm_shape);
+            y = gated_norm(y, gate, scan.norm.clone(), scan.norm_shape, variant);
         }
         self.join.onto(x, &self.output, y)
     }
 
     /// Uses the kernels of `variant` from now on.
     pub fn set_variant(&mut self, variant: Variant) {
+        self.variant = variant;
         self.attn_norm.variant = variant;
         self.output.variant = variant;
         let linears = self.projections.linears.iter_mut();

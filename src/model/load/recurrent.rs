@@ -14,7 +14,10 @@ use crate::{
             recurrent::{Convolution, Place, Projections, Recurrent, Scan},
         },
     },
-    ops::{causal_conv::ConvShape, gated_norm::GatedNormShape, linear_recurrence::RecurrenceShape},
+    ops::{
+        Variant, causal_conv::ConvShape, gated_norm::GatedNormShape,
+        linear_recurrence::RecurrenceShape,
+    },
     weights::ByteSource,
 };
 
@@ -152,6 +155,7 @@ impl<S: ByteSource> Loader<'_, S> {
                 scale: config.residual_scale,
                 out_scale: None,
             },
+            variant: Variant::PORTABLE,
         })
     }
 
@@ -227,7 +231,7 @@ impl<S: ByteSource> Loader<'_, S> {
                 key_heads: it.key_heads,
                 key_len: it.key_len,
                 value_len: it.value_len,
-                is_tiled: is_delta,
+                is_tiled: it.is_tiled,
                 is_delta,
                 eps: self.config.norm_eps,
                 q_scale: match it.rule {

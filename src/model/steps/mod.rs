@@ -27,8 +27,8 @@ use burn::tensor::{Device, Int, Tensor};
 use self::{
     graphs::{DecodeGraphs, StepGraphs},
     sizes::{
-        BATCH_ROWS, CHOSEN_IDS, CHUNK_ROWS, MANY_ROWS, MAX_BATCH, MAX_TOKENS, SCORE_TOKENS, WarmUp,
-        chooses_on_device, warm_rows,
+        BATCH_ROWS, CHOSEN_IDS, CHUNK_ROWS, DRAFT_ROWS, MANY_ROWS, MAX_BATCH, MAX_TOKENS,
+        SCORE_TOKENS, WarmUp, chooses_on_device, warm_rows,
     },
 };
 use super::{
@@ -230,6 +230,11 @@ impl Steps {
     /// Same as [`feed_chunk`](Self::feed_chunk), with the kernels for many tokens however few there are.
     pub async fn feed_as_many(&mut self, segment: Segment<'_>, tokens: &[u32]) -> Result<Fed> {
         self.feed(&MANY_ROWS, &[segment], tokens).await
+    }
+
+    /// Feeds tokens of one sequence, at most [`MAX_BATCH`], for logits after each of them.
+    pub async fn feed_draft(&mut self, segment: Segment<'_>, tokens: &[u32]) -> Result<Fed> {
+        self.feed(&DRAFT_ROWS, &[segment], tokens).await
     }
 
     /// Feeds a token of each of several sequences, at most [`MAX_BATCH`].

@@ -18,6 +18,8 @@ pub(in crate::model) const CHUNK_ROWS: [usize; 7] = [1, 8, 16, 32, 64, 128, MAX_
 /// The sizes whose kernels are for many tokens.
 pub(in crate::model) const MANY_ROWS: [usize; 5] = [16, 32, 64, 128, MAX_TOKENS];
 pub(in crate::model) const BATCH_ROWS: [usize; 4] = [1, 2, 4, MAX_BATCH];
+/// The sizes of steps that verify drafts: those of chunks for which there are logits after every token.
+pub(in crate::model) const DRAFT_ROWS: [usize; 2] = [1, MAX_BATCH];
 /// Tokens whose logits exist at once while a prompt is scored.
 pub(in crate::model) const SCORE_TOKENS: usize = 32;
 

@@ -9,6 +9,7 @@ mod embed;
 mod greedy;
 mod rotary;
 mod sampled;
+mod verify;
 
 use chunks::{chunks, image_cuts, segment};
 use rotary::RotaryPositions;
@@ -538,6 +539,14 @@ impl CausalModel for Transformer {
                 Ok(StepOutput::Logits(rows.map(<[f32]>::to_vec).collect()))
             }
         }
+    }
+
+    fn verified_rows(&self) -> usize {
+        MAX_BATCH
+    }
+
+    async fn verify(&mut self, row: Row<'_>, chooser: Chooser<'_>) -> Result<StepOutput> {
+        self.verified(row, chooser).await
     }
 
     async fn score(

@@ -8,6 +8,7 @@ use crate::{
         CausalModel, Row,
         model::{Masks, RowSampler},
     },
+    model::steps::Fed,
     ops::sample::{RING, RowChoice, parse},
     sample::{Sampled, TokenMask},
 };
@@ -67,7 +68,7 @@ impl Transformer {
         Ok(chosen)
     }
 
-    fn accepts(&self, row: &RowSampler<'_>) -> bool {
+    pub(super) fn accepts(&self, row: &RowSampler<'_>) -> bool {
         self.samples(row.sampler.params(), row.score)
     }
 
@@ -83,8 +84,21 @@ impl Transformer {
     ) -> Result<Vec<usize>> {
         self.steps.prepare_sampled(rows.len()).await?;
         let fed = self.feed_batch(rows).await?;
+        self.sample_fed(fed, samplers, count, all_steps, masks)
+    }
+
+    /// Enqueues `count` choices, of `all_steps`, by a sampler for each row that was fed, and the steps between them; returns
+    /// the slots of the samplers.
+    pub(super) fn sample_fed(
+        &mut self,
+        fed: Fed,
+        samplers: &[RowSampler<'_>],
+        count: usize,
+        all_steps: usize,
+        masks: impl FnOnce() -> Vec<Option<TokenMask>>,
+    ) -> Result<Vec<usize>> {
         let size = fed.rows;
-        let logits = self.steps.batch_logits(fed, rows.len())?;
+        let logits = self.steps.batch_logits(fed, samplers.len())?;
         if all_steps == 1 {
             // The device works while the masks are computed.
             self.steps.device().flush()?;
@@ -115,7 +129,7 @@ impl Transformer {
 }
 
 /// Passes the `count` latest results of a slot to the row's sampler, up to an error.
-fn take_in(
+pub(super) fn take_in(
     row: &mut RowSampler<'_>,
     chosen: &mut Vec<Result<Sampled>>,
     results: &[u32],

@@ -8,9 +8,11 @@ use super::{LocalTime, Marker, TemplateError, TemplateInput, render};
 /// The instructions for the model about calls, before and after the declarations.
 const BEFORE: &str =
     "You can call functions. Each line describes one, its parameters as a JSON schema:";
-const AFTER: &str = "To call a function, write its name and its arguments as JSON between these tags:
+/// A small model copies placeholders into its calls, so the form is shown by the call of another function.
+const AFTER: &str = "To call a function, write its name and its arguments as JSON between <tool_call> tags. \
+A function that adds numbers would be called so:
 <tool_call>
-{\"name\": \"the function\", \"arguments\": {\"a parameter\": \"its value\"}}
+{\"name\": \"add\", \"arguments\": {\"a\": 2, \"b\": 3}}
 </tool_call>
 The next message has the result between <tool_response> tags. If no function helps, answer without a call.";
 

@@ -1,16 +1,17 @@
 //! The card of a model in the gallery: what it is, what it costs, and what can be done with it.
 
 import { bytesInWords, rateInWords } from "../page/words.js";
-import { mayNotFit } from "./entries.js";
 
 /**
+ * @import { Advice } from "./advice.js"
  * @import { Entry, Stored } from "./entries.js"
  * @import { Speed } from "./speed.js"
  *
  * @typedef {object} CardState
  * @property {Stored} stored
  * @property {boolean} isCurrent
- * @property {Speed | undefined} speed
+ * @property {Speed | undefined} speed what was measured here
+ * @property {Advice | undefined} advice
  *
  * @typedef {object} CardActions
  * @property {(entry: Entry) => void} use
@@ -61,18 +62,19 @@ function badgesOf({ bytes }, { stored, isCurrent }) {
  * @param {CardState} state
  * @returns {[string, string][]}
  */
-function factsOf(entry, { speed }) {
+function factsOf(entry, { speed, advice }) {
   const { bytes, memoryBytes, tasks, languages, licence } = entry;
   /** @type {[string, string][]} */
   const facts = [["For", tasks.join(", ")]];
   if (bytes > 0) facts.push(["Download", bytesInWords(bytes)]);
   if (memoryBytes !== undefined) {
-    const warning = mayNotFit(entry) ? ", may not fit here" : "";
+    const warning = advice?.obstacles.length ? ", may not fit here" : "";
     facts.push(["Memory", `${bytesInWords(memoryBytes)}${warning}`]);
   }
   facts.push(["Languages", languagesInWords(languages)], ["Licence", licence]);
-  if (speed && !tasks.includes("embedding")) {
-    facts.push(["Speed here", `${speed.isMeasured ? "" : "about "}${rateInWords(speed.rate)}`]);
+  const rate = speed?.rate ?? advice?.rate;
+  if (rate !== undefined && !tasks.includes("embedding")) {
+    facts.push(["Speed here", `${speed?.isMeasured ? "" : "about "}${rateInWords(rate)}`]);
   }
   return facts;
 }

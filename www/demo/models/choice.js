@@ -13,6 +13,7 @@ import { isFileOf } from "./places.js";
  * @property {ModelOption} option
  * @property {ProjectorOption | undefined} [projector]
  * @property {string | undefined} [chatTemplate]
+ * @property {string} [catalogName] its name in the catalog, which the example code has
  *
  * The model of the last visit. A page cannot open a local file again by itself, so of a file only its name is left.
  *
@@ -29,11 +30,11 @@ export const EMBEDDED = { name: "tales", option: "embedded" };
  * @param {{ isPaused?: boolean, use?: Use }} [state] whether the user paused its download
  */
 export function rememberChoice(
-  { name, option, projector },
+  { name, option, projector, catalogName },
   { isPaused = false, use = "model" } = {},
 ) {
   const isLocal = option instanceof Blob || (typeof option === "object" && "files" in option);
-  const kept = isLocal ? { fileName: name } : { name, option, projector, isPaused };
+  const kept = isLocal ? { fileName: name } : { name, option, projector, catalogName, isPaused };
   remember(use, JSON.stringify(kept));
 }
 
@@ -49,11 +50,12 @@ export function recallChoice(use = "model") {
   } catch {
     return undefined;
   }
-  const { name, option, projector, fileName, isPaused } = kept;
+  const { name, option, projector, fileName, isPaused, catalogName } = kept;
   if (typeof fileName === "string") return { fileName };
   if (typeof name !== "string" || !isPlace(option)) return undefined;
   const tower = isPlace(projector) ? { projector } : {};
-  return { choice: { name, option, ...tower }, isPaused: isPaused === true };
+  const named = typeof catalogName === "string" ? { catalogName } : {};
+  return { choice: { name, option, ...tower, ...named }, isPaused: isPaused === true };
 }
 
 /**

@@ -3,16 +3,19 @@
 import { cache } from "../../dist/index.js";
 import { byId } from "../page/dom.js";
 import { bytesInWords } from "../page/words.js";
-import { mayNotFit } from "./entries.js";
 
-/** @import { Entry, Stored } from "./entries.js" */
+/**
+ * @import { Advice } from "./advice.js"
+ * @import { Entry, Stored } from "./entries.js"
+ */
 
 /**
  * @param {Entry} entry
  * @param {Stored} stored
+ * @param {Advice | undefined} advice
  * @returns {Promise<boolean>} whether the user wants it
  */
-export async function consent(entry, stored) {
+export async function consent(entry, stored, advice) {
   const { title, bytes, places, memoryBytes, licence } = entry;
   const restBytes = Math.max(0, bytes - (stored.kind === "none" ? 0 : stored.bytes));
   const host = new URL(places[0] ?? location.href).host;
@@ -26,7 +29,8 @@ export async function consent(entry, stored) {
   byId("ask-title", HTMLElement).textContent = `Download ${title}?`;
   byId("ask-text", HTMLElement).textContent = parts.join(" ");
   const warnings = [];
-  if (mayNotFit(entry)) warnings.push("This device may have too little memory for it.");
+  if (advice?.obstacles.length)
+    warnings.push(`It may not fit here: it ${advice.obstacles.join("; it ")}.`);
   const { quotaBytes, siteBytes = 0 } = await cache.size();
   if (quotaBytes !== undefined && quotaBytes - siteBytes < restBytes) {
     const room = bytesInWords(Math.max(0, quotaBytes - siteBytes));

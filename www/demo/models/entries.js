@@ -1,4 +1,4 @@
-//! The models of the gallery: those of the catalog and the one of the page. What is stored of each, and whether it fits.
+//! The models of the gallery: those of the catalog and the one of the page. What is stored of each.
 
 import { catalog } from "../../dist/catalog/index.js";
 import { EMBEDDED } from "./choice.js";
@@ -26,9 +26,6 @@ import { isFileOf, urlOf } from "./places.js";
  *
  * @typedef {{ kind: "none" } | { kind: "part" | "whole", bytes: number, keys: string[] }} Stored
  */
-
-/** A tab gets about this part of the memory of a device. */
-const SHARE_OF_MEMORY = 0.6;
 
 /** @type {Entry} */
 const TALES = {
@@ -61,7 +58,7 @@ function entryOf(model) {
   return {
     ...{ name, title, tasks, bytes, licence, languages, goodFor, sampling, places },
     memoryBytes: memory.context4k,
-    choice: { name: title, option, ...tower },
+    choice: { name: title, option, ...tower, catalogName: name },
   };
 }
 
@@ -77,17 +74,4 @@ export function storedOf({ places }, files) {
   const isWhole = own.every((some) => some.length > 0 && some.every(({ complete }) => complete));
   const bytes = all.reduce((sum, { storedBytes }) => sum + storedBytes, 0);
   return { kind: isWhole ? "whole" : "part", bytes, keys: all.map(({ key }) => key) };
-}
-
-/**
- * Whether the device may have too little memory for it, as far as the browser tells.
- *
- * @param {Entry} entry
- */
-export function mayNotFit({ memoryBytes = 0 }) {
-  const gibibytes = Object(navigator).deviceMemory;
-  // Browsers report at most 8 GB, whatever the device has.
-  return typeof gibibytes === "number" && gibibytes < 8
-    ? memoryBytes > gibibytes * SHARE_OF_MEMORY * 2 ** 30
-    : false;
 }

@@ -1,8 +1,9 @@
-//! The gallery: a card for each model of the catalog, those that are stored first. What a choice does is `main.js`'s concern.
+//! The gallery: a card for each model of the catalog, first those that are stored, then those that suit the device best. What a choice does is `main.js`'s concern.
 
 import { cache } from "../../dist/index.js";
 import { byId } from "../page/dom.js";
 import { errorInWords } from "../page/words.js";
+import { adviceFor } from "./advice.js";
 import { cardOf } from "./card.js";
 import { consent } from "./consent.js";
 import { ENTRIES, storedOf } from "./entries.js";
@@ -10,6 +11,7 @@ import { expectedSpeed } from "./speed.js";
 
 /**
  * @import { CachedFile, EngineInfo } from "../../dist/index.js"
+ * @import { Advice } from "./advice.js"
  * @import { Choice } from "./choice.js"
  * @import { Entry } from "./entries.js"
  */
@@ -18,110 +20,139 @@ import { expectedSpeed } from "./speed.js";
 const FIRST_CARDS = 8;
 
 /**
- * @typedef {object} Gallery
- * @property {(used: (string | undefined)[], info: EngineInfo) => Promise<void>} refresh shows what is stored and in use now: names of choices, and what the engine says
- *
  * @typedef {object} GalleryActions
  * @property {(choice: Choice) => void} use
  * @property {(choice: Choice) => void} useForSearch
  * @property {(files: CachedFile[]) => Promise<void>} onDeleted
  */
 
-/**
- * @param {GalleryActions} actions
- * @returns {Gallery}
- */
-export function setUpGallery(actions) {
-  const list = byId("gallery", HTMLElement);
-  const state = byId("gallery-state", HTMLElement);
-  const task = byId("gallery-task", HTMLSelectElement);
-  const more = byId("gallery-more", HTMLButtonElement);
-  /** @type {CachedFile[]} */
-  let files = [];
-  /** @type {(string | undefined)[]} */
-  let used = [];
+export class Gallery {
+  /** @type {GalleryActions} */
+  #actions;
+  /** What the browser stores. @type {CachedFile[]} */
+  #files = [];
+  /** Names of choices. @type {(string | undefined)[]} */
+  #used = [];
   /** @type {EngineInfo} */
-  let info = {};
-  let isWhole = false;
+  #info = {};
+  /** @type {Map<string, Advice>} */
+  #advice = new Map();
+  #showsAll = false;
 
-  const cardActions = {
-    /** @param {Entry} entry */
-    async use(entry) {
-      const stored = storedOf(entry, files);
-      const isThere = entry.places.length === 0 || stored.kind === "whole";
-      if (!isThere && !(await consent(entry, stored))) return;
-      if (entry.tasks.includes("embedding")) actions.useForSearch(entry.choice);
-      else actions.use(entry.choice);
-    },
-    /** @param {Entry} entry */
-    async remove(entry) {
-      const stored = storedOf(entry, files);
-      const keys = stored.kind === "none" ? [] : stored.keys;
-      /** @type {string | undefined} */
-      let failure;
-      /** @type {CachedFile[]} */
-      const deleted = [];
-      for (const key of keys) {
-        try {
-          deleted.push(...(await cache.delete(key)));
-        } catch (error) {
-          failure = errorInWords(error);
-        }
+  #list = byId("gallery", HTMLElement);
+  #state = byId("gallery-state", HTMLElement);
+  #task = byId("gallery-task", HTMLSelectElement);
+  #more = byId("gallery-more", HTMLButtonElement);
+
+  /** @param {GalleryActions} actions */
+  constructor(actions) {
+    this.#actions = actions;
+    this.#task.addEventListener("change", () => {
+      this.#showsAll = false;
+      this.#draw();
+    });
+    this.#more.addEventListener("click", () => {
+      this.#showsAll = true;
+      this.#draw();
+      this.#list.children.item(FIRST_CARDS)?.querySelector("button")?.focus();
+    });
+    this.#draw();
+  }
+
+  /**
+   * Shows what is stored and in use now.
+   *
+   * @param {(string | undefined)[]} used names of the choices that are in use
+   * @param {EngineInfo} info of the engine of the page
+   */
+  async refresh(used, info) {
+    this.#used = used;
+    this.#info = info;
+    this.#files = await cache.list();
+    this.#advice = await adviceFor(info, ENTRIES);
+    this.#draw();
+  }
+
+  /** Shows the models for a task. @param {string} task */
+  showTask(task) {
+    this.#task.value = task;
+    this.#showsAll = false;
+    this.#draw();
+  }
+
+  /** @param {Entry} entry */
+  async #use(entry) {
+    const stored = storedOf(entry, this.#files);
+    const isThere = entry.places.length === 0 || stored.kind === "whole";
+    if (!isThere && !(await consent(entry, stored, this.#advice.get(entry.name)))) return;
+    if (entry.tasks.includes("embedding")) this.#actions.useForSearch(entry.choice);
+    else this.#actions.use(entry.choice);
+  }
+
+  /** @param {Entry} entry */
+  async #remove(entry) {
+    const stored = storedOf(entry, this.#files);
+    /** @type {string | undefined} */
+    let failure;
+    /** @type {CachedFile[]} */
+    const deleted = [];
+    for (const key of stored.kind === "none" ? [] : stored.keys) {
+      try {
+        deleted.push(...(await cache.delete(key)));
+      } catch (error) {
+        failure = errorInWords(error);
       }
-      await actions.onDeleted(deleted);
-      state.textContent = failure ?? `${entry.title} is deleted.`;
-      // The button that was pressed is gone.
-      find(entry.name)?.querySelector("button")?.focus();
-    },
-  };
+    }
+    await this.#actions.onDeleted(deleted);
+    this.#state.textContent = failure ?? `${entry.title} is deleted.`;
+    // The button that was pressed is gone.
+    this.#find(entry.name)?.querySelector("button")?.focus();
+  }
+
   /** @param {string} name */
-  const find = (name) =>
-    [...list.children].find((card) => card instanceof HTMLElement && card.dataset.model === name);
-  const draw = () => {
+  #find(name) {
+    return [...this.#list.children].find(
+      (card) => card instanceof HTMLElement && card.dataset.model === name,
+    );
+  }
+
+  /** The models for the chosen task, in the order of the cards. */
+  #sorted() {
+    const task = this.#task.value;
     /** @param {Entry} entry */
-    const rank = (entry) => (storedOf(entry, files).kind === "none" ? 1 : 0);
-    const chosen = ENTRIES.filter(
+    const rank = (entry) => {
+      if (entry.places.length === 0) return -2;
+      if (storedOf(entry, this.#files).kind !== "none") return -1;
+      return this.#advice.get(entry.name)?.rank ?? 0;
+    };
+    return ENTRIES.filter(
       // The model of the page is always there.
-      ({ tasks, places }) => task.value === "" || tasks.includes(task.value) || places.length === 0,
-    );
-    const sorted = chosen.toSorted((a, b) => rank(a) - rank(b));
-    const shown = isWhole ? sorted : sorted.slice(0, FIRST_CARDS);
+      ({ tasks, places }) => task === "" || tasks.includes(task) || places.length === 0,
+    ).sort((a, b) => rank(a) - rank(b));
+  }
+
+  #draw() {
+    const sorted = this.#sorted();
+    const shown = this.#showsAll ? sorted : sorted.slice(0, FIRST_CARDS);
     const focused = document.activeElement?.closest("[data-model]")?.getAttribute("data-model");
-    list.replaceChildren(
-      ...shown.map((entry) =>
-        cardOf(
-          entry,
-          {
-            stored: storedOf(entry, files),
-            isCurrent: used.includes(entry.choice.name),
-            speed: expectedSpeed(info, entry.choice.name, entry.bytes),
-          },
-          cardActions,
-        ),
-      ),
-    );
-    if (focused) find(focused)?.querySelector("button")?.focus();
-    more.hidden = shown.length === sorted.length;
-    more.textContent = `Show all ${sorted.length}`;
+    const actions = {
+      use: (/** @type {Entry} */ entry) => void this.#use(entry),
+      remove: (/** @type {Entry} */ entry) => void this.#remove(entry),
+    };
+    const cards = shown.map((entry) => {
+      const state = {
+        stored: storedOf(entry, this.#files),
+        isCurrent: this.#used.includes(entry.choice.name),
+        advice: this.#advice.get(entry.name),
+        speed: expectedSpeed(this.#info, entry.choice.name, entry.bytes),
+      };
+      return cardOf(entry, state, actions);
+    });
+    this.#list.replaceChildren(...cards);
+    if (focused) this.#find(focused)?.querySelector("button")?.focus();
+    this.#more.hidden = shown.length === sorted.length;
+    this.#more.textContent = `Show all ${sorted.length}`;
     const words = `${shown.length} of ${sorted.length} models`;
-    if (state.textContent !== words) state.textContent = words;
-  };
-  task.addEventListener("change", () => {
-    isWhole = false;
-    draw();
-  });
-  more.addEventListener("click", () => {
-    isWhole = true;
-    draw();
-    list.children.item(FIRST_CARDS)?.querySelector("button")?.focus();
-  });
-  draw();
-  return {
-    async refresh(names, engineInfo) {
-      used = names;
-      info = engineInfo;
-      files = await cache.list();
-      draw();
-    },
-  };
+    if (this.#state.textContent !== words) this.#state.textContent = words;
+  }
 }

@@ -63,7 +63,7 @@ function showBar({ loadedBytes = 0, totalBytes }) {
 /** @param {LoadProgress | undefined} progress */
 function showPause(progress) {
   showBar({ loadedBytes: 0, totalBytes: 1, ...progress });
-  const words = progress ? `${amountOf(progress)} are stored` : "";
+  const words = progress ? `${amountOf(progress)} downloaded` : "";
   byId("progress-text", HTMLElement).textContent = words;
 }
 

@@ -1,6 +1,11 @@
 //! Where the cache has the files of a model.
 
-/** @import { ModelOption } from "../../dist/index.js" */
+import { cache } from "../../dist/index.js";
+
+/**
+ * @import { LoadProgress, ModelOption } from "../../dist/index.js"
+ * @import { Choice } from "./choice.js"
+ */
 
 /**
  * The URL of a file, or of a folder (it ends with a slash).
@@ -28,4 +33,23 @@ export function isFileOf(key, option) {
     const whole = typeof place === "string" ? urlOf(place) : "";
     return whole.endsWith("/") ? key.startsWith(whole) : key === whole;
   });
+}
+
+/**
+ * What is stored of a model whose download is not complete.
+ *
+ * @param {Choice} choice
+ * @returns {Promise<LoadProgress | undefined>}
+ */
+export async function downloadedOf({ option }) {
+  const files = (await cache.list()).filter(({ key }) => isFileOf(key, option));
+  const sizes = files.map(({ sizeBytes }) => sizeBytes);
+  if (files.length === 0) return undefined;
+  return {
+    phase: "download",
+    loadedBytes: files.reduce((sum, { storedBytes }) => sum + storedBytes, 0),
+    totalBytes: sizes.every((it) => it !== undefined)
+      ? sizes.reduce((a, b) => a + b, 0)
+      : undefined,
+  };
 }

@@ -82,7 +82,8 @@ function messagesOf(messages, images) {
 }
 
 /** @param {Choice} model */
-function engineOf({ option, projector }) {
+function engineOf({ option, projector, catalogName }) {
+  if (catalogName) return `const engine = await createEngine({ model: "${catalogName}" });`;
   const model = option === "embedded" ? undefined : option;
   /** @type {File[]} */
   const files = [];

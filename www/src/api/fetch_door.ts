@@ -64,7 +64,7 @@ export function answerOver(
     try {
       return await exchange(connection, request, { signal, transport, reconnect });
     } catch (reason) {
-      if (reason instanceof LostBeforeHead) return failureResponse(reason.failure);
+      if (reason instanceof LostBeforeHead) return failureResponse(reason.failure, request.url);
       throw reason;
     }
   };

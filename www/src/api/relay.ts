@@ -12,7 +12,8 @@ export function relay(port: MessagePort, answer: Answering): Promise<void> {
   return servePort(port, async (request, cancelled) => {
     const response = await answer(request, cancelled).catch((error) => {
       cancelled.throwIfAborted();
-      return failureResponse(new EngineFailure("engine_unavailable", messageOf(error)));
+      const failure = new EngineFailure("engine_unavailable", messageOf(error));
+      return failureResponse(failure, request.url);
     });
     return answerOf(response);
   });

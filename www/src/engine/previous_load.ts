@@ -5,6 +5,8 @@ import { type CrashedLoad, crashedLoad } from "../models/load_marks.js";
 import { withFiles } from "../options/catalog_name.js";
 import type { EngineOptions } from "../options/engine_options.js";
 
+export type { CrashedLoad };
+
 /**
  * The loads of this model on this device that ended with their tab since the last one that succeeded; undefined if none did. The
  * system probably ended the tab for its memory: offer a smaller model, a shorter context or `device: "cpu"`. Ask before

@@ -1,5 +1,5 @@
 //! The few error answers that JavaScript gives because the Rust side cannot: the engine is dead or cannot be
-//! reached. They have the form of every error of the endpoint (specification 1.4, 1.5, 2.1).
+//! reached. They have the form of the endpoint's errors (specification 1.4, 1.5, 2.1, 22.4), which depends on the URL of the request.
 
 import type { HeaderList } from "./protocol.js";
 
@@ -40,42 +40,64 @@ export function codeOf(error: unknown, otherwise: string): string {
   return typeof code === "string" ? code : otherwise;
 }
 
-/** The whole answer, for a request whose head is not sent yet. */
-export function failureAnswer(failure: EngineFailure): {
+/** The whole answer, for a request to `url` whose head is not sent yet. */
+export function failureAnswer(
+  failure: EngineFailure,
+  url: string,
+): {
   status: number;
   headers: HeaderList;
   body: string;
 } {
   const unavailable = failure.code === "engine_unavailable";
   const retryAfterS = failure.retryAfterS ?? (unavailable ? 1 : undefined);
+  const id = requestId();
+  const isAnthropic = isOfMessages(url);
+  const ids = isAnthropic ? ["x-request-id", "request-id"] : ["x-request-id"];
   const headers: HeaderList = [
     ["content-type", "application/json; charset=utf-8"],
     ["cache-control", "no-store"],
-    ["x-request-id", requestId()],
+    ...ids.map((name): [string, string] => [name, id]),
     ["access-control-allow-origin", "*"],
-    ["access-control-expose-headers", "x-request-id, retry-after, x-should-retry"],
+    ["access-control-expose-headers", [...ids, "retry-after", "x-should-retry"].join(", ")],
     // An engine that cannot be reached may be back in a second; one that failed would fail again.
     retryAfterS === undefined ? ["x-should-retry", "false"] : ["retry-after", `${retryAfterS}`],
   ];
-  const status = unavailable || failure.code === "model_not_loaded" ? 503 : 500;
-  return { status, headers, body: JSON.stringify(errorObject(failure)) };
+  const object = isAnthropic ? anthropicObject(failure, id) : errorObject(failure);
+  return { status: statusOf(failure), headers, body: JSON.stringify(object) };
 }
 
 /** The same answer as a `Response`. */
-export function failureResponse(failure: EngineFailure): Response {
-  const { status, headers, body } = failureAnswer(failure);
+export function failureResponse(failure: EngineFailure, url: string): Response {
+  const { status, headers, body } = failureAnswer(failure, url);
   return new Response(body, { status, headers });
 }
 
-/** The last events of a stream that fails after its head (specification 10.7). */
-export function failureEvents(failure: EngineFailure): string {
+/** The last events of a stream from `url` that fails after its head (specification 10.7 and 22.4). */
+export function failureEvents(failure: EngineFailure, url: string): string {
+  if (isOfMessages(url)) {
+    return `event: error\ndata: ${JSON.stringify(anthropicObject(failure, null))}\n\n`;
+  }
   return `data: ${JSON.stringify(errorObject(failure))}\n\ndata: [DONE]\n\n`;
 }
 
-function errorObject(failure: EngineFailure) {
-  return {
-    error: { message: failure.message, type: "server_error", param: null, code: failure.code },
-  };
+/** Whether the routes of Messages are at `url`; `models/messages` is a model. */
+function isOfMessages(url: string): boolean {
+  return /(?<!\/models)\/messages(\/count_tokens)?\/?$/.test(new URL(url).pathname);
+}
+
+function statusOf({ code }: EngineFailure): number {
+  return code === "engine_unavailable" || code === "model_not_loaded" ? 503 : 500;
+}
+
+function errorObject({ message, code }: EngineFailure) {
+  return { error: { message, type: "server_error", param: null, code } };
+}
+
+function anthropicObject(failure: EngineFailure, request_id: string | null) {
+  const { message, code } = failure;
+  const type = statusOf(failure) === 503 ? "overloaded_error" : "api_error";
+  return { type: "error", error: { message, type, param: null, code }, request_id };
 }
 
 /** `req_` and 24 characters of `[a-z0-9]`. */

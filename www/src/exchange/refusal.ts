@@ -8,7 +8,7 @@ export function refuse(port: MessagePort, failure: EngineFailure): void {
   const post = (message: ResponderMessage) => port.postMessage(message);
   port.onmessage = ({ data }: MessageEvent<RequesterMessage>) => {
     if (data.type === "request") {
-      const { status, headers, body } = failureAnswer(failure);
+      const { status, headers, body } = failureAnswer(failure, data.request.url);
       post({ type: "head", status, headers });
       post({ type: "chunk", bytes: new TextEncoder().encode(body) });
       post({ type: "end" });

@@ -73,7 +73,7 @@ export async function exchange(
         } catch (reason) {
           if (!(reason instanceof Lost)) throw reason;
           if (!events) throw reason.reason;
-          const text = failureEvents(toEngineFailure(reason.reason));
+          const text = failureEvents(toEngineFailure(reason.reason), request.url);
           controller.enqueue(new TextEncoder().encode(answer.midEvent ? `\n\n${text}` : text));
           controller.close();
         }

@@ -86,7 +86,7 @@ export type ChatCompletionFields = {
   top_logprobs?: number | null,
   /** Which distribution `logprobs` describes. */
   logprobs_mode?: "raw" | "processed" | null,
-  /** If the last message is of the assistant, put its content before that of the answer. */
+  /** Put the last message's content before that of the answer, if it is of the assistant or `add_generation_prompt` is false. */
   echo?: boolean | null,
   /** How long the text should be, if the chat template knows the word. */
   verbosity?: "low" | "medium" | "high" | null,
@@ -115,8 +115,6 @@ export type ChatCompletionFields = {
   /** Not used. */
   n_keep?: unknown,
   /** Not used. */
-  prediction?: unknown,
-  /** Not used. */
   priority?: unknown,
   /** Not used. */
   prompt_cache_isolation_key?: unknown,
@@ -134,12 +132,20 @@ export type ChatCompletionFields = {
   service_tier?: unknown,
   /** Not used. */
   spaces_between_special_tokens?: unknown,
-  /** Not used. */
-  speculation?: unknown,
+  /** Not used: there is no draft model. */
+  "speculative.p_min"?: unknown,
   /** Not used. */
   store?: unknown,
   /** Not used. */
   timings_per_token?: unknown,
+  /** What the completion is expected to be, or to resemble, such as a text that it repeats with changes. Its tokens are verified several at once; the completion is the same as without it. */
+  prediction?: { type: "content", content: string | { type: "text", text: string }[] } | null,
+  /** The same as `prediction`, as a string or token ids; not used beside it. */
+  speculation?: string | number[] | null,
+  /** Most tokens that are guessed at once; 0: none. */
+  "speculative.n_max"?: number | null,
+  /** Fewer tokens are not guessed at once. */
+  "speculative.n_min"?: number | null,
   /** Most tokens of a completion; 0 generates nothing. */
   max_tokens?: number | null,
   /** The same as `max_tokens`; if several of its names are given, they must be equal. */
@@ -256,8 +262,12 @@ export type ChatCompletionMessage = { role: "assistant",
 
 /** Details of the generated tokens. */
 export type ChatCompletionTokens = {
-  /** Tokens before the content of the message. */
-  reasoning_tokens: number, };
+  /** Those before the message. */
+  reasoning_tokens: number,
+  /** Tokens of `prediction` that are in the message; only with a prediction. */
+  accepted_prediction_tokens?: number,
+  /** Tokens of `prediction` that are not in the message; only with a prediction. */
+  rejected_prediction_tokens?: number, };
 
 /** A part of a message's content. */
 export type ChatContentPart = { "type": "text", text: string, } | { "type": "refusal", refusal: string, } | { "type": "image_url", image_url: string | { url: string, detail?: string | null }, };
@@ -402,8 +412,6 @@ export type CompletionFields = {
   /** Not used. */
   n_keep?: unknown,
   /** Not used. */
-  prediction?: unknown,
-  /** Not used. */
   priority?: unknown,
   /** Not used. */
   prompt_cache_isolation_key?: unknown,
@@ -421,12 +429,20 @@ export type CompletionFields = {
   service_tier?: unknown,
   /** Not used. */
   spaces_between_special_tokens?: unknown,
-  /** Not used. */
-  speculation?: unknown,
+  /** Not used: there is no draft model. */
+  "speculative.p_min"?: unknown,
   /** Not used. */
   store?: unknown,
   /** Not used. */
   timings_per_token?: unknown,
+  /** What the completion is expected to be, or to resemble, such as a text that it repeats with changes. Its tokens are verified several at once; the completion is the same as without it. */
+  prediction?: { type: "content", content: string | { type: "text", text: string }[] } | null,
+  /** The same as `prediction`, as a string or token ids; not used beside it. */
+  speculation?: string | number[] | null,
+  /** Most tokens that are guessed at once; 0: none. */
+  "speculative.n_max"?: number | null,
+  /** Fewer tokens are not guessed at once. */
+  "speculative.n_min"?: number | null,
   /** Not used: it is about chat templates. */
   reasoning_effort?: unknown,
   /** Not used: it is about chat templates. */
@@ -551,6 +567,13 @@ export type CompletionFields = {
   tools?: FunctionTool[] | null,
   /** Whether the model may or must call a tool, and which. */
   tool_choice?: ToolChoice | null, };
+
+/** Details of the generated tokens. */
+export type CompletionTokensDetails = {
+  /** Tokens of the prediction that are in the completion. */
+  accepted_prediction_tokens: number,
+  /** Tokens of the prediction that are not in the completion. */
+  rejected_prediction_tokens: number, };
 
 /** How a model is stored. */
 export type ContainerReport = {
@@ -1017,8 +1040,6 @@ export type MessageFields = {
   /** Not used. */
   n_keep?: unknown,
   /** Not used. */
-  prediction?: unknown,
-  /** Not used. */
   priority?: unknown,
   /** Not used. */
   prompt_cache_isolation_key?: unknown,
@@ -1036,12 +1057,20 @@ export type MessageFields = {
   service_tier?: unknown,
   /** Not used. */
   spaces_between_special_tokens?: unknown,
-  /** Not used. */
-  speculation?: unknown,
+  /** Not used: there is no draft model. */
+  "speculative.p_min"?: unknown,
   /** Not used. */
   store?: unknown,
   /** Not used. */
   timings_per_token?: unknown,
+  /** What the completion is expected to be, or to resemble, such as a text that it repeats with changes. Its tokens are verified several at once; the completion is the same as without it. */
+  prediction?: { type: "content", content: string | { type: "text", text: string }[] } | null,
+  /** The same as `prediction`, as a string or token ids; not used beside it. */
+  speculation?: string | number[] | null,
+  /** Most tokens that are guessed at once; 0: none. */
+  "speculative.n_max"?: number | null,
+  /** Fewer tokens are not guessed at once. */
+  "speculative.n_min"?: number | null,
   /** The same as `max_tokens`; if several of its names are given, they must be equal. */
   max_completion_tokens?: number | null,
   /** The same as `max_tokens`; -1: until the context is full. */
@@ -1348,8 +1377,6 @@ export type ResponseFields = {
   /** Not used. */
   n_keep?: unknown,
   /** Not used. */
-  prediction?: unknown,
-  /** Not used. */
   priority?: unknown,
   /** Not used. */
   prompt_cache_isolation_key?: unknown,
@@ -1363,10 +1390,18 @@ export type ResponseFields = {
   service_tier?: unknown,
   /** Not used. */
   spaces_between_special_tokens?: unknown,
-  /** Not used. */
-  speculation?: unknown,
+  /** Not used: there is no draft model. */
+  "speculative.p_min"?: unknown,
   /** Not used. */
   timings_per_token?: unknown,
+  /** What the completion is expected to be, or to resemble, such as a text that it repeats with changes. Its tokens are verified several at once; the completion is the same as without it. */
+  prediction?: { type: "content", content: string | { type: "text", text: string }[] } | null,
+  /** The same as `prediction`, as a string or token ids; not used beside it. */
+  speculation?: string | number[] | null,
+  /** Most tokens that are guessed at once; 0: none. */
+  "speculative.n_max"?: number | null,
+  /** Fewer tokens are not guessed at once. */
+  "speculative.n_min"?: number | null,
   /** Most tokens of a completion; 0 generates nothing. */
   max_tokens?: number | null,
   /** The same as `max_tokens`; if several of its names are given, they must be equal. */
@@ -1618,7 +1653,10 @@ export type SamplingBounds = "standard" | "open";
 /** Log-probabilities in the form that the request and the switch `logprobsShape` ask for. */
 export type ShapedLogprobs = Logprobs | LogprobsContent;
 
-/** The stop of the request that ended a candidate. */
+/** Which tokens are guessed. */
+export type SpeculationMode = "auto" | "off" | "predictions" | "all";
+
+/** Which of the request's stops ended a candidate. */
 export type StopReason = string | number;
 
 /** What a stream reports besides the text. */
@@ -1733,6 +1771,10 @@ export type Switches = {
   timings: boolean,
   /** After a chat message, feed the conversation while the engine is idle, so that its next turn begins sooner. */
   prepareNextTurn: boolean,
+  /** Tokens that are guessed and verified several at once, which changes how fast they come and not which: `"off"`: none;
+  * `"predictions"`: those of requests with a `prediction`; `"all"`: also those that follow where the end of the text
+  * occurred before; `"auto"`: `"all"` on the CPU, `"predictions"` on a GPU. */
+  speculation: SpeculationMode,
   /** The model that `"default"` means when several models are ready. */
   defaultModel: string | null, };
 
@@ -1757,7 +1799,11 @@ export type TemplateFields = {
   /** Functions that the model may call. */
   tools?: FunctionTool[] | null,
   /** Whether the model may or must call a tool, and which. */
-  tool_choice?: ToolChoice | null, };
+  tool_choice?: ToolChoice | null,
+  /** The older form of `tools`: the functions that the model may call, one per message. */
+  functions?: FunctionDeclaration[] | null,
+  /** The older form of `tool_choice`. */
+  function_call?: "none" | "auto" | { name: string } | null, };
 
 /** The tensors of one type. */
 export type TensorTypeReport = {
@@ -1849,7 +1895,11 @@ export type TokenizeFields = {
   /** Functions that the model may call. */
   tools?: FunctionTool[] | null,
   /** Whether the model may or must call a tool, and which. */
-  tool_choice?: ToolChoice | null, };
+  tool_choice?: ToolChoice | null,
+  /** The older form of `tools`: the functions that the model may call, one per message. */
+  functions?: FunctionDeclaration[] | null,
+  /** The older form of `tool_choice`. */
+  function_call?: "none" | "auto" | { name: string } | null, };
 
 /** A call that the model has written. */
 export type ToolCall = { id: string, type: "function", function: FunctionCall, };
@@ -1893,8 +1943,10 @@ export type Upstream = "any" | "chosen" | "never";
 
 /** Token counts of a request. */
 export type Usage = { prompt_tokens: number, completion_tokens: number, total_tokens: number,
-  /** The cached tokens of the prompt, if there are some. */
-  prompt_tokens_details?: PromptTokensDetails, };
+  /** Only if some prompt tokens were cached. */
+  prompt_tokens_details?: PromptTokensDetails,
+  /** Only with a prediction. */
+  completion_tokens_details?: CompletionTokensDetails, };
 
 /** The chunk with the token counts. */
 export type UsagePlace = "last_choice";
@@ -1979,6 +2031,7 @@ export const SWITCHES: Readonly<Record<keyof EngineSwitches, true>> = {
   "assistantPrefill": true,
   "timings": true,
   "prepareNextTurn": true,
+  "speculation": true,
   "defaultModel": true,
 };
 

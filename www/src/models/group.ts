@@ -147,11 +147,11 @@ export class ModelGroup implements EngineCore {
   }
 
   readonly answer: Answering = async (request, signal) => {
-    if (this.#isDisposed) return disposedAnswer();
+    if (this.#isDisposed) return disposedAnswer(request.url);
     const addressee = await this.#addresseeOf(request, signal);
     if (addressee instanceof Response) return addressee;
     if (addressee === "any") return this.#answerAny(request, signal);
-    if (this.#isDisposed) return disposedAnswer();
+    if (this.#isDisposed) return disposedAnswer(request.url);
     const started = this.#use(addressee.slot);
     return started.answer(addressee.request, signal);
   };
@@ -172,7 +172,7 @@ export class ModelGroup implements EngineCore {
     const addressee = await this.#addresseeOf(request, cancelled);
     if (addressee instanceof Response) return answerOf(addressee);
     if (addressee === "any") return answerOf(await this.#answerAny(request, cancelled));
-    if (this.#isDisposed) return answerOf(disposedAnswer());
+    if (this.#isDisposed) return answerOf(disposedAnswer(request.url));
     const started = this.#use(addressee.slot);
     try {
       const connection = await started.engine.openPort(false);
@@ -254,7 +254,7 @@ export class ModelGroup implements EngineCore {
 
   /** Has any endpoint answer: one whose model is loaded, or the lobby's. */
   async #anyEndpoint(request: WireRequest, signal: AbortSignal | undefined): Promise<Response> {
-    if (this.#isDisposed) return disposedAnswer();
+    if (this.#isDisposed) return disposedAnswer(request.url);
     const loaded = this.#slots.find(({ started }) => started?.isLoaded)?.started;
     const endpoint = loaded ?? this.#openLobby();
     endpoint.use(false);
@@ -384,8 +384,9 @@ function healthy(unready: Response): Response {
   return new Response(JSON.stringify({ status: "ok" } satisfies Health), { headers });
 }
 
-function disposedAnswer(): Response {
-  return failureResponse(new EngineFailure("engine_unavailable", "the engine was disposed"));
+function disposedAnswer(url: string): Response {
+  const failure = new EngineFailure("engine_unavailable", "the engine was disposed");
+  return failureResponse(failure, url);
 }
 
 /** The headers of a request without those that describe its body. */

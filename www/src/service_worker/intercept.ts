@@ -153,13 +153,16 @@ async function answer(
     const response = await relay(scope, event, basePaths);
     if (response !== undefined) return response;
     // The claim of a page that was just closed lasts a little longer than its answers.
-    if (await isServed()) return failureResponse(noTab("no open tab of this site answers"));
+    if (await isServed()) {
+      return failureResponse(noTab("no open tab of this site answers"), request.url);
+    }
   }
   if (url.origin === ownOrigin) return fetch(unread);
   return failureResponse(
     noTab(
       `no open tab of this site serves ${url.origin}, and the request was not sent there, because serveFromPage named this origin; serving.stop() ends that`,
     ),
+    request.url,
   );
 }
 
@@ -181,7 +184,7 @@ async function relay(
     response?.headers.set(RELAYED_HEADER, "1");
     return response;
   } catch (reason) {
-    if (reason instanceof EngineFailure) return failureResponse(reason);
+    if (reason instanceof EngineFailure) return failureResponse(reason, request.url);
     if (signal.aborted || isAbort(reason)) return new Response(null, { status: UNREAD_STATUS });
     throw reason;
   } finally {

@@ -72,7 +72,7 @@ function withLastEvent(response: Response, signal: AbortSignal | null | undefine
           }
         } catch (reason) {
           if (signal?.aborted) throw reason;
-          const text = failureEvents(failure);
+          const text = failureEvents(failure, response.url);
           controller.enqueue(new TextEncoder().encode(midEvent ? `\n\n${text}` : text));
           controller.close();
         }

@@ -39,14 +39,17 @@ async function answer(
     return {
       status: response.status,
       headers: response.headers,
-      body: bodyOf(response, life, { cancelled, resume, onEnd: () => ended.resolve() }),
+      body: bodyOf(response, life, {
+        ...{ url: request.url, cancelled, resume },
+        onEnd: () => ended.resolve(),
+      }),
       ended: ended.promise,
     };
   } catch (error) {
     if (cancelled.aborted) throw error;
     const failure = life.failureOf(error);
     if (resume && life.dead.aborted) return { lost: wireFailure(failure) };
-    const { status, headers, body } = failureAnswer(failure);
+    const { status, headers, body } = failureAnswer(failure, request.url);
     return {
       status,
       headers,
@@ -62,6 +65,8 @@ function faultOf({ status, failure }: EngineResponse): unknown {
 }
 
 interface BodyOptions {
+  /** Of the request. */
+  url: string;
   cancelled: AbortSignal;
   resume: Resume | undefined;
   onEnd: () => void;
@@ -74,7 +79,7 @@ interface BodyOptions {
 function bodyOf(
   response: EngineResponse,
   life: EngineLife,
-  { cancelled, resume, onEnd }: BodyOptions,
+  { url, cancelled, resume, onEnd }: BodyOptions,
 ): ReadableStream<BodyItem> {
   const isEvents = isEventStream(response.headers);
   const stop = () => {
@@ -101,7 +106,7 @@ function bodyOf(
             controller.enqueue({ lost: wireFailure(failure) });
           } else {
             if (!isEvents) throw failure;
-            controller.enqueue({ bytes: new TextEncoder().encode(failureEvents(failure)) });
+            controller.enqueue({ bytes: new TextEncoder().encode(failureEvents(failure, url)) });
           }
         }
         onEnd();

@@ -1,10 +1,12 @@
 //! From the body of `POST /chat/completions` to a plan (specification 18.1), and how its result is delivered.
 
+use serde_json::Value;
+
 use crate::api::fields::kinds::{Count, Flag, Word, Words, count, flag, words};
 use crate::api::fields::{
     Body, Conversation, Field, Fields, Form, Or, Prompt, PromptTokens, Streaming, TruncationSide,
-    UnknownFieldPolicy, candidates, constraints, conversation, fields, functions, length, logprobs,
-    model, out_of_range, prompt_tokens, request, restrictions, sampling, streaming,
+    UnknownFieldPolicy, candidates, constraints, conversation, drafting, fields, functions, length,
+    logprobs, model, out_of_range, prompt_tokens, request, restrictions, sampling, streaming,
     structured_outputs, tools, vendors,
 };
 use crate::api::plan::{MessagePlan, Plan, Suffix};
@@ -21,7 +23,8 @@ fields! {
         top_logprobs: Field<Count> = count(0).at_most(20).range("only with `logprobs`"),
         /// Which distribution `logprobs` describes.
         logprobs_mode: Or<Word<LogprobsMode>> = logprobs::MODE,
-        /// If the last message is of the assistant, put its content before that of the answer.
+        /// Put the last message's content before that of the answer, if it is of the assistant or `add_generation_prompt` is
+        /// false.
         echo: Or<Flag> = flag().or(false).of("vLLM"),
         /// How long the text should be, if the chat template knows the word.
         verbosity: Field<Words> = words(&["low", "medium", "high"]),
@@ -37,6 +40,7 @@ request! {
         logprobs::TokenListFields,
         prompt_tokens::TruncationFields,
         vendors::VendorFields,
+        drafting::DraftFields,
         length::LengthFields,
         restrictions::RestrictionFields,
         streaming::StreamingFields,
@@ -158,9 +162,13 @@ pub(super) fn parse(
             kept: prompt_tokens::read_kept(&fields, switches, TruncationSide::Left)?,
         },
         restrictions: restrictions::read(&fields, switches)?,
+        drafting: drafting::read(&fields, switches)?,
         sampling,
         constraint,
-        message: Some(MessagePlan { parallel_calls }),
+        message: Some(MessagePlan {
+            parallel_calls,
+            reasoning_tokens: None,
+        }),
         repeats_delivered: false,
     };
     let delivery = Delivery {
@@ -171,13 +179,18 @@ pub(super) fn parse(
     Ok((plan, delivery))
 }
 
-/// The beginning of the content of each message.
+/// What the content of each message begins with: the last message's content, if the answer is of its role or continues it.
 fn echo(fields: &Fields, switches: &Switches, conversation: &Conversation) -> Result<String> {
-    let last = conversation.messages.last();
-    let last = last.filter(|message| message["role"] == "assistant");
-    let content = last.and_then(|message| message["content"].as_str());
-    Ok(match ChatOwnFields::echo.read(fields, switches)? {
-        true => content.unwrap_or_default().to_owned(),
-        false => String::new(),
+    let is_wanted = ChatOwnFields::echo.read(fields, switches)?;
+    let last = conversation.messages.last().filter(|last| {
+        is_wanted && (last["role"] == "assistant" || !conversation.add_generation_prompt)
+    });
+    Ok(match last.map(|message| &message["content"]) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => {
+            let texts = parts.iter().filter_map(|part| part["text"].as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
     })
 }

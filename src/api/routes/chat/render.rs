@@ -138,6 +138,14 @@ struct ChatPromptTokens {
 struct ChatCompletionTokens {
     /// Tokens before the content of the message.
     reasoning_tokens: usize,
+    /// Tokens of `prediction` that are in the message; only with a prediction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    accepted_prediction_tokens: Option<usize>,
+    /// Tokens of `prediction` that are not in the message; only with a prediction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    rejected_prediction_tokens: Option<usize>,
 }
 
 impl ChatUsage {
@@ -151,6 +159,8 @@ impl ChatUsage {
             },
             completion_tokens_details: ChatCompletionTokens {
                 reasoning_tokens: counts.reasoning,
+                accepted_prediction_tokens: counts.predicted.map(|it| it.accepted),
+                rejected_prediction_tokens: counts.predicted.map(|it| it.rejected),
             },
         }
     }

@@ -7,8 +7,8 @@ use crate::api::fields::kinds::{
 };
 use crate::api::fields::{
     Body, Field, Fields, Form, Or, Prompt, Streaming, UnknownFieldPolicy, candidates, constraints,
-    fields, images, length, logprobs, missing, model, out_of_range, prompt_tokens, request,
-    restrictions, sampling, streaming, structured_outputs, tools, vendors,
+    drafting, fields, images, length, logprobs, missing, model, out_of_range, prompt_tokens,
+    request, restrictions, sampling, streaming, structured_outputs, tools, vendors,
 };
 use crate::api::plan::{Plan, Suffix};
 use crate::api::switches::{SuffixMode, Switches};
@@ -70,6 +70,7 @@ request! {
         prompt_tokens::TruncationFields,
         images::ImageFields,
         vendors::VendorFields,
+        drafting::DraftFields,
         UnusedTemplateFields,
         length::LengthFields,
         restrictions::RestrictionFields,
@@ -142,6 +143,7 @@ pub(super) fn parse(
         logprobs,
         prompt_tokens: prompt_tokens::read(&fields, switches)?,
         restrictions: restrictions::read(&fields, switches)?,
+        drafting: drafting::read(&fields, switches)?,
         sampling,
         constraint,
         message: None,

@@ -285,6 +285,10 @@ struct Usage {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     prompt_tokens_details: Option<PromptTokensDetails>,
+    /// Only with a prediction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    completion_tokens_details: Option<CompletionTokensDetails>,
 }
 
 /// Details of the prompt tokens.
@@ -293,6 +297,16 @@ struct Usage {
 struct PromptTokensDetails {
     /// Found in the prefix cache.
     cached_tokens: usize,
+}
+
+/// Details of the generated tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct CompletionTokensDetails {
+    /// Tokens of the prediction that are in the completion.
+    accepted_prediction_tokens: usize,
+    /// Tokens of the prediction that are not in the completion.
+    rejected_prediction_tokens: usize,
 }
 
 impl Usage {
@@ -304,6 +318,10 @@ impl Usage {
             total_tokens: counts.prompt + counts.completion,
             prompt_tokens_details: (cached_tokens > 0)
                 .then_some(PromptTokensDetails { cached_tokens }),
+            completion_tokens_details: counts.predicted.map(|it| CompletionTokensDetails {
+                accepted_prediction_tokens: it.accepted,
+                rejected_prediction_tokens: it.rejected,
+            }),
         }
     }
 }
@@ -468,6 +486,7 @@ mod tests {
             cached: 0,
             completion: 3,
             reasoning: 0,
+            predicted: None,
         })));
         assert_eq!(
             text(completion(&head(None), &[choice], usage, None)),

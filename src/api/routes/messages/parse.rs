@@ -7,8 +7,8 @@ use super::request::{MessageOwnFields, UNSUPPORTED, known_fields};
 use crate::api::error::rename_param;
 use crate::api::fields::{
     Body, Constraint, Fields, Form, KeptTokens, Logprobs, Prompt, PromptTokens, UnknownFieldPolicy,
-    blocks, constraints, invalid_type, invalid_value, length, missing, model, restrictions,
-    sampling, shorten, streaming, tools, vendors,
+    blocks, constraints, drafting, invalid_type, invalid_value, length, missing, model,
+    restrictions, sampling, shorten, streaming, tools, vendors,
 };
 use crate::api::plan::{MessagePlan, Plan, Suffix};
 use crate::api::switches::{ContextWord, DefaultMaxTokens, LogprobsShape, Switches};
@@ -79,7 +79,8 @@ pub(super) fn parse(
     let mut conversation = blocks::read(&fields, template_tools, switches, now)?;
     conversation.parallel_tool_calls = choice.may_be_parallel;
     conversation.reasoning_effort = effort(&fields, &mut unknown)?;
-    if let Some(thinks) = thinks(&fields)? {
+    let thinking = Thinking::read(&fields)?;
+    if let Some(thinks) = thinking.is_wanted {
         let variables = &mut conversation.variables;
         variables.entry("enable_thinking").or_insert(thinks.into());
     }
@@ -115,10 +116,12 @@ pub(super) fn parse(
             kept: KeptTokens::All,
         },
         restrictions: restrictions::read(&fields, switches)?,
+        drafting: drafting::read(&fields, switches)?,
         sampling,
         constraint,
         message: Some(MessagePlan {
             parallel_calls: choice.may_be_parallel,
+            reasoning_tokens: thinking.budget_tokens,
         }),
         // The blocks are numbered.
         repeats_delivered: true,
@@ -330,19 +333,34 @@ fn effort(fields: &Fields, unknown: &mut UnknownFieldPolicy<'_>) -> Result<Optio
     within(CONFIG, "effort", config.word("effort", &words))
 }
 
-/// Whether the model is told to think; `None`: what its template does by itself.
-fn thinks(fields: &Fields) -> Result<Option<bool>> {
-    let Some(thinking) = members(fields, THINKING)? else {
-        // Nobody who asks for no thinking expects a block of it in front of the text.
-        return Ok(Some(false));
-    };
-    within(THINKING, "budget_tokens", thinking.count("budget_tokens"))?;
-    let kinds = ["enabled", "disabled", "adaptive", "between_tools"];
-    Ok(match kind(THINKING, &thinking, &kinds)? {
-        "enabled" => Some(true),
-        "disabled" => Some(false),
-        _ => None,
-    })
+/// `thinking`.
+struct Thinking {
+    /// Whether the model is told to think; `None`: what its template does by itself.
+    is_wanted: Option<bool>,
+    /// The most tokens of thinking.
+    budget_tokens: Option<usize>,
+}
+
+impl Thinking {
+    fn read(fields: &Fields) -> Result<Thinking> {
+        let Some(thinking) = members(fields, THINKING)? else {
+            // Nobody who asks for no thinking expects a block of it in front of the text.
+            return Ok(Thinking {
+                is_wanted: Some(false),
+                budget_tokens: None,
+            });
+        };
+        let budget_tokens = within(THINKING, "budget_tokens", thinking.count("budget_tokens"))?;
+        let kinds = ["enabled", "disabled", "adaptive", "between_tools"];
+        Ok(Thinking {
+            is_wanted: match kind(THINKING, &thinking, &kinds)? {
+                "enabled" => Some(true),
+                "disabled" => Some(false),
+                _ => None,
+            },
+            budget_tokens,
+        })
+    }
 }
 
 /// The member `type` of the field `name`.

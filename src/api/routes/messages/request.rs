@@ -5,8 +5,8 @@ use crate::api::fields::kinds::{
     Count, Number, Shape, Strings, count, number, shape, strings, unused,
 };
 use crate::api::fields::{
-    Field, Or, blocks, constraints, fields, length, model, request, restrictions, sampling,
-    streaming, structured_outputs, vendors, wire_types,
+    Field, Or, blocks, constraints, drafting, fields, length, model, request, restrictions,
+    sampling, streaming, structured_outputs, vendors, wire_types,
 };
 use crate::api::switches::SamplingBounds;
 
@@ -68,6 +68,7 @@ request! {
         model::ModelFields,
         blocks::TurnFields,
         vendors::VendorFields,
+        drafting::DraftFields,
         length::LengthFields,
         restrictions::RestrictionFields,
         streaming::StreamingFields,

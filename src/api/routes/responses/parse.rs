@@ -8,8 +8,8 @@ use super::request::{ResponseOwnFields, UNSUPPORTED, known_fields};
 use crate::api::error::rename_param;
 use crate::api::fields::{
     Body, Fields, Form, KeptTokens, Logprobs, Prompt, PromptTokens, UnknownFieldPolicy,
-    constraints, conversation, input, invalid_type, invalid_value, length, model, restrictions,
-    sampling, shorten, streaming, tools, vendors,
+    constraints, conversation, drafting, input, invalid_type, invalid_value, length, model,
+    restrictions, sampling, shorten, streaming, tools, vendors,
 };
 use crate::api::plan::{MessagePlan, Plan, Suffix};
 use crate::api::switches::{ContextWord, DefaultMaxTokens, LogprobsShape, Switches};
@@ -145,9 +145,13 @@ pub(super) fn parse(
             kept: KeptTokens::All,
         },
         restrictions: restrictions::read(&fields, switches)?,
+        drafting: drafting::read(&fields, switches)?,
         sampling,
         constraint,
-        message: Some(MessagePlan { parallel_calls }),
+        message: Some(MessagePlan {
+            parallel_calls,
+            reasoning_tokens: None,
+        }),
         // The last events of an item repeat all of it.
         repeats_delivered: true,
     };

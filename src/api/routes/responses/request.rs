@@ -4,8 +4,8 @@ use crate::api::fields::kinds::{Count, Shape, Text, Word, count, shape, text, un
 #[cfg(test)]
 use crate::api::fields::tools;
 use crate::api::fields::{
-    Field, Or, constraints, fields, input, length, logprobs, model, request, restrictions,
-    sampling, streaming, structured_outputs, vendors, wire_types,
+    Field, Or, constraints, drafting, fields, input, length, logprobs, model, request,
+    restrictions, sampling, streaming, structured_outputs, vendors, wire_types,
 };
 use crate::engine::generation::LogprobsMode;
 
@@ -67,6 +67,7 @@ request! {
         model::ModelFields,
         input::InputFields,
         vendors::VendorFields,
+        drafting::DraftFields,
         length::LengthFields,
         restrictions::RestrictionFields,
         streaming::StreamingFields,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{conversation, ready, report_unknown};
 use crate::Result;
 use crate::api::endpoint::Endpoint;
-use crate::api::fields::{Body, conversation as messages, model, request, tools};
+use crate::api::fields::{Body, conversation as messages, functions, model, request, tools};
 use crate::api::http::{Request, Response};
 use crate::api::json::to_json;
 use crate::api::models::Purpose;
@@ -30,6 +30,7 @@ request! {
         model::ModelFields,
         messages::ConversationFields,
         tools::ToolFields,
+        functions::FunctionFields,
 }
 
 /// The text that a chat template made of messages.
@@ -41,7 +42,10 @@ pub(in crate::api) struct RenderedTemplate {
 
 /// Answers the request.
 async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
-    let Body { fields, prompts } = Body::parse(&request.body, 1, false)?;
+    let Body {
+        mut fields,
+        prompts,
+    } = Body::parse(&request.body, 1, false)?;
     let prompt = prompts.is_some().then_some("prompt");
     report_unknown(
         endpoint,
@@ -49,7 +53,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
         TemplateFields::names,
     )?;
     let name = model::read(&fields, &endpoint.switches)?;
-    let chat = conversation(endpoint, &fields)?;
+    let chat = conversation(endpoint, &mut fields)?;
     model::check_user(&fields)?;
     let model = ready(endpoint, &name).await?;
     let prompt = text_of(chat, &model.tokenizer)?;

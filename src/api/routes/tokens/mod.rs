@@ -7,7 +7,9 @@ pub(super) mod tokenize;
 
 use crate::Result;
 use crate::api::endpoint::Endpoint;
-use crate::api::fields::{Conversation, Fields, Form, UnknownFieldPolicy, conversation, tools};
+use crate::api::fields::{
+    Conversation, Fields, Form, UnknownFieldPolicy, conversation, functions, tools,
+};
 use crate::api::models::PromptTokenizer;
 use crate::api::run::Deadline;
 use crate::text::LocalTime;
@@ -33,14 +35,23 @@ pub(super) async fn ready(endpoint: &Endpoint, name: &str) -> Result<PromptToken
     deadline.limit(ready).await
 }
 
-/// The messages as `/chat/completions` reads them.
-fn conversation(endpoint: &Endpoint, fields: &Fields) -> Result<Conversation> {
-    let declared = tools::read(fields, endpoint.switches.tool_names, Form::Nested)?;
+/// The messages as `/chat/completions` reads them. Tools in their older form become `tools`.
+fn conversation(endpoint: &Endpoint, fields: &mut Fields) -> Result<Conversation> {
+    let has_functions = functions::to_tools(fields)?;
+    let declared = tools::read(fields, endpoint.switches.tool_names, Form::Nested);
+    let declared = declared.map_err(|error| match has_functions {
+        true => functions::rename(error),
+        false => error,
+    })?;
     let usable = declared.iter().flat_map(|calls| &calls.tools);
     let usable: Vec<&str> = usable.map(|tool| &*tool.name).collect();
     let now_s = endpoint.host.now_ms() / 1000;
     let now = LocalTime::new(now_s, endpoint.host.utc_offset_minutes());
-    conversation::read(fields, &usable, &endpoint.switches, now)
+    let mut chat = conversation::read(fields, &usable, &endpoint.switches, now)?;
+    if has_functions {
+        chat.parallel_tool_calls = Some(false);
+    }
+    Ok(chat)
 }
 
 /// Reports the members of a body, `names`, that are not `known`.

@@ -7,8 +7,8 @@ use crate::api::endpoint::Endpoint;
 use crate::api::error::{fault, rename_param};
 use crate::api::fields::kinds::{Flag, Shape, Text, flag, shape, text};
 use crate::api::fields::{
-    Body, Field, Fields, Or, Prompt, PromptReader, conversation as messages, fields, missing,
-    model, request, tools,
+    Body, Field, Fields, Or, Prompt, PromptReader, conversation as messages, fields, functions,
+    missing, model, request, tools,
 };
 use crate::api::http::{Request, Response};
 use crate::api::json::to_json;
@@ -60,6 +60,7 @@ request! {
         messages::ConversationFields,
         TokenizeOwnFields,
         tools::ToolFields,
+        functions::FunctionFields,
 }
 
 /// The ids of a prompt.
@@ -114,11 +115,14 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
         is_mixed: endpoint.switches.mixed_prompts,
         may_be_empty: false,
     };
-    let Body { fields, prompts } = Body::parse_with(&request.body, prompt)?;
+    let Body {
+        mut fields,
+        prompts,
+    } = Body::parse_with(&request.body, prompt)?;
     report_unknown(endpoint, fields.names(), TokenizeFields::names)?;
     let switches = &endpoint.switches;
     let name = model::read(&fields, switches)?;
-    let (field, prompt) = prompt_of(endpoint, &fields, prompts)?;
+    let (field, prompt) = prompt_of(endpoint, &mut fields, prompts)?;
     model::check_user(&fields)?;
     let add_special = add_special(&fields, switches, &prompt)?;
     if !TokenizeOwnFields::parse_special.read(&fields, switches)? {
@@ -159,7 +163,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
 /// The input, and the field that holds it.
 fn prompt_of(
     endpoint: &Endpoint,
-    fields: &Fields,
+    fields: &mut Fields,
     prompts: Option<Result<Vec<Prompt>>>,
 ) -> Result<(&'static str, Prompt)> {
     let is_null = |error: &Error| match error {

@@ -15,7 +15,7 @@ mod tests;
 pub(crate) use dispatch::{Backend, backends, run_on};
 pub(crate) use dispatch::{Kernel, run};
 #[cfg(test)]
-pub(crate) use scalar::f16_to_f32;
+pub(crate) use scalar::{Scalar, f16_to_f32};
 
 /// Lanes of a vector.
 pub(crate) const LANES: usize = 8;

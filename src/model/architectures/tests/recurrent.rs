@@ -82,6 +82,7 @@ fn every_fourth_layer_of_qwen35_is_attention_unless_the_file_says_otherwise() {
         rule: Rule::Delta,
         heads: 4,
         key_heads: 2,
+        is_tiled: true,
         key_len: 32,
         value_len: 32,
         taps: 4,
