@@ -262,7 +262,7 @@ export type ChatCompletionMessage = { role: "assistant",
 
 /** Details of the generated tokens. */
 export type ChatCompletionTokens = {
-  /** Those before the message. */
+  /** Tokens before the content of the message. */
   reasoning_tokens: number,
   /** Tokens of `prediction` that are in the message; only with a prediction. */
   accepted_prediction_tokens?: number,
@@ -1656,7 +1656,7 @@ export type ShapedLogprobs = Logprobs | LogprobsContent;
 /** Which tokens are guessed. */
 export type SpeculationMode = "auto" | "off" | "predictions" | "all";
 
-/** Which of the request's stops ended a candidate. */
+/** The stop of the request that ended a candidate. */
 export type StopReason = string | number;
 
 /** What a stream reports besides the text. */
@@ -1943,7 +1943,7 @@ export type Upstream = "any" | "chosen" | "never";
 
 /** Token counts of a request. */
 export type Usage = { prompt_tokens: number, completion_tokens: number, total_tokens: number,
-  /** Only if some prompt tokens were cached. */
+  /** The cached tokens of the prompt, if there are some. */
   prompt_tokens_details?: PromptTokensDetails,
   /** Only with a prediction. */
   completion_tokens_details?: CompletionTokensDetails, };
