@@ -206,7 +206,7 @@ fn adapters_are_set_replaced_and_removed() {
 
 /// A GGUF file in memory that can be broken, after which it cannot be read.
 #[derive(Clone)]
-struct Breaking {
+pub struct Breaking {
     bytes: Vec<u8>,
     is_broken: Rc<Cell<bool>>,
 }
@@ -238,7 +238,7 @@ impl ModelFiles for Breaking {
 }
 
 /// An adapter of one tensor, from `cols` to `rows`, whose values cannot be read.
-fn made(architecture: &str, tensor: &str, cols: u64, rows: u64) -> Adapter<Breaking> {
+pub fn made(architecture: &str, tensor: &str, cols: u64, rows: u64) -> Adapter<Breaking> {
     let mut metadata = Metadata::new();
     metadata.insert("general.architecture", architecture);
     metadata.insert("general.type", "adapter");

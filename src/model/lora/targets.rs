@@ -99,6 +99,13 @@ fn attention_targets<'a>(
     let q = names.tensor("attn_q", 0).with_heads(shape.heads);
     let k = |first_row| names.tensor("attn_k", first_row).with_heads(shape.kv_heads);
     let v = |first_row| names.tensor("attn_v", first_row);
+    // The file's matrix of queries holds the rows of the output gates between theirs, so an adapter's rows have no place.
+    let takes_queries = attention.gate.is_none();
+    let placed = |tensors: Vec<TargetTensor>| {
+        let is_placed =
+            |it: &TargetTensor| takes_queries || it.name != names.tensor("attn_q", 0).name;
+        tensors.into_iter().filter(is_placed).collect::<Vec<_>>()
+    };
     match &mut attention.attn_qkv {
         Qkv::Fused(linear) => {
             let rows = linear.weight.shape.rows;
@@ -108,11 +115,14 @@ fn attention_targets<'a>(
                 None if rows < q_dim + 2 * kv_dim => vec![q, k(q_dim)],
                 None => vec![q, k(q_dim), v(q_dim + kv_dim)],
             };
-            targets.push(Target::new(linear, tensors));
+            targets.push(Target::new(linear, placed(tensors)));
         }
         Qkv::Split(linears) => {
             for (linear, tensor) in linears.iter_mut().zip([q, k(0), v(0)]) {
-                targets.push(Target::new(linear, vec![tensor]));
+                let tensors = placed(vec![tensor]);
+                if !tensors.is_empty() {
+                    targets.push(Target::new(linear, tensors));
+                }
             }
         }
     }
