@@ -243,10 +243,14 @@ fn guess(events: &[Event]) -> Rc<[u32]> {
         .collect()
 }
 
+/// Attention and a recurrence; on a GPU, which may be software, attention only.
 #[test]
-#[ignore = "takes many minutes where the GPU is software"]
 fn drafts_do_not_change_tokens() {
     on_each(|what, load, text| {
+        let is_attention = what.starts_with(FILES[0].0);
+        if !is_attention && (what.ends_with("GPU") || !what.starts_with(FILES[1].0)) {
+            return;
+        }
         // Twice, so that there is something to look up.
         let prompt: Vec<u32> = text[..40].iter().chain(&text[..20]).copied().collect();
         let mut requests = requests(&prompt);

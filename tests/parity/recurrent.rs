@@ -170,7 +170,7 @@ fn adapters_of_recurrences_and_gated_queries_are_refused() {
         let adapter = made("qwen35", &format!("{tensor}.weight"), cols, rows);
         let error = block_on(model.set_adapters(&[(&adapter, 1.0)])).unwrap_err();
         let message = error.to_string();
-        let expected = format!("the tensor {tensor}.weight, which cannot be adapted");
+        let expected = format!("the tensor \"{tensor}.weight\", which cannot be adapted");
         assert!(message.contains(&expected), "{message}");
     }
 }
