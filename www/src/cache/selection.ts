@@ -24,7 +24,7 @@ export function identityOf(location: ModelLocation): unknown {
  *
  * @throws TypeError if `model` does not name a URL
  */
-function selectKeys(model: CachedModel): (key: string) => boolean {
+export function selectKeys(model: CachedModel): (key: string) => boolean {
   const { location } = resolveModel(model);
   if (location.kind !== "url") throw new TypeError("local files are not cached: name a URL");
   const own = cacheKey(location.urls[0] ?? "", location.ignoreQuery);

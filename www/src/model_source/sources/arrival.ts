@@ -33,10 +33,8 @@ export class Arrival {
       this.#onSource(this.#growing);
     }
     // A model must not be complete before its hash is verified, and not ready before it is stored: a tab that is closed as
-    // soon as the model is ready would lose its last chunk, and the next visit would need the network.
-    const { chunkBytes } = this.#context;
-    const lastChunk = Math.max(0, Math.ceil(sizeBytes / chunkBytes) - 1) * chunkBytes;
-    this.#growing.grow(Math.min(lastChunk, intake.readableBytes));
+    // soon as the model is ready would lose its last chunk, and the next visit would need the network. So the last byte waits.
+    this.#growing.grow(Math.max(0, Math.min(sizeBytes - 1, intake.readableBytes)));
   }
 
   /** The file is complete; `intake` is where it came from, if this tab has downloaded it. */

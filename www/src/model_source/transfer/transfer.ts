@@ -220,6 +220,9 @@ class Requests {
         .of(this.#unstalled(reader.read(), attempt))
         .catch((error: unknown) => {
           signal.throwIfAborted();
+          // Every byte has arrived; only the end of the connection was not clean.
+          const isWhole = this.#endBytes === undefined && at === answer.endBytes;
+          if (isWhole) return { done: true as const, value: undefined };
           if (error instanceof TransientFailure) throw error;
           throw new TransientFailure(`the answer of ${url} broke off (${messageOf(error)})`);
         });
