@@ -440,6 +440,7 @@ fn thinking_ends_when_its_budget_is_spent() {
         server.set_template(Some(TEMPLATE));
         whole(server, &json!({"thinking": budget(1)})).await;
         server.set_template(Some(&template("")));
+        whole(server, &json!({"max_tokens": 9, "thinking": budget(9)})).await;
         let refused = reply(server, &json!({"thinking": budget(1)})).await;
         let error = &refused.json()["error"];
         assert_eq!(

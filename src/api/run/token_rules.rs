@@ -67,7 +67,10 @@ fn reasoning_budget(
     let (Some(max_tokens), Some((open, close))) = (max_tokens, tags) else {
         return Ok(None);
     };
-    if matches!(plan.constraint, Constraint::Grammar { .. }) {
+    // A budget that is as large as the answer may be bounds nothing.
+    let limit = plan.length.max_tokens.as_ref().map(|it| it.tokens);
+    let is_bound = limit.is_none_or(|limit| max_tokens < limit);
+    if !is_bound || matches!(plan.constraint, Constraint::Grammar { .. }) {
         return Ok(None);
     }
     let tokenizer = &model.tokenizer;
