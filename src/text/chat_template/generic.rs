@@ -10,9 +10,9 @@ const BEFORE: &str =
     "You can call functions. Each line describes one, its parameters as a JSON schema:";
 /// A small model copies placeholders into its calls, so the form is shown by the call of another function.
 const AFTER: &str = "To call a function, write its name and its arguments as JSON between <tool_call> tags. \
-A function that adds numbers would be called so:
+A function that finds the capital of a country would be called so:
 <tool_call>
-{\"name\": \"add\", \"arguments\": {\"a\": 2, \"b\": 3}}
+{\"name\": \"find_capital\", \"arguments\": {\"country\": \"France\"}}
 </tool_call>
 The next message has the result between <tool_response> tags. If no function helps, answer without a call.";
 
