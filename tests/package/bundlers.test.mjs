@@ -130,7 +130,7 @@ describe("an app built with", { skip }, () => {
     ["Vite 7", "vite-7"],
   ]) {
     test(`the development server of ${name}`, async () => {
-      const server = await startVite(vite, join(folder, name.replace(" ", "-")));
+      const server = await startVite(vite, makeApp(name));
       try {
         assert.doesNotMatch(await textAt(server.origin), /^failed/);
         assert.ok((await serviceWorkerAt(server.origin)) === PACKAGED);
