@@ -9,7 +9,7 @@
  * @property {number | undefined} firstTokenMs from the request to the first text
  * @property {number | undefined} prefillRate prompt tokens per second until then
  * @property {number | undefined} decodeRate tokens per second after it
- * @property {Usage | undefined} usage
+ * @property {Omit<Usage, "completion_tokens_details"> | undefined} usage
  * @property {string | null} finishReason
  */
 
