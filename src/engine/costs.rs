@@ -38,9 +38,9 @@ impl Mean {
 /// What a step did for the only sequence that could continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Chose so many tokens, each fed by itself.
+    /// Chose this many tokens, each fed by itself.
     Tokens(usize),
-    /// Fed so many rows at once to verify a draft.
+    /// Fed this many rows at once to verify a draft.
     Rows(usize),
 }
 
@@ -66,11 +66,12 @@ impl Costs {
     }
 
     /// How many of `available` drafted tokens to verify, each of which is right with the probability `acceptance` if those
-    /// before it are; 0 if tokens come sooner one by one, and before the time of one was measured. Sizes that were not measured are tried.
+    /// before it are. It is 0 if tokens come sooner one by one, and while the time of one is unknown. Sizes that were not measured are tried.
     pub(super) fn worth_verifying(&mut self, available: usize, acceptance: f64) -> usize {
         let Some(token_ms) = self.token.get() else {
             return 0;
         };
+        self.token.age += 1;
         let mut best = (1.0, 0);
         for (mean, rows) in self.rows.iter_mut().zip(ROWS) {
             if rows > available + 1 {
@@ -144,7 +145,17 @@ mod tests {
         let mut costs = costs(10, [11, 11, 1000]);
         let tried = |costs: &mut Costs| costs.worth_verifying(7, 0.9) == 7;
         assert_eq!((0..600).position(|_| tried(&mut costs)), Some(511));
+        costs.note(Work::Tokens(1), 10);
         costs.note(Work::Rows(8), 1000);
         assert!(!tried(&mut costs));
+    }
+
+    #[test]
+    fn an_old_time_of_a_token_is_measured_again() {
+        let mut costs = costs(10, [10, 10, 10]);
+        let mut counts = (0..600).map(|_| costs.worth_verifying(7, 0.9));
+        assert_eq!(counts.position(|count| count == 0), Some(512));
+        costs.note(Work::Tokens(1), 10);
+        assert_eq!(costs.worth_verifying(7, 0.9), 7);
     }
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 const LONGEST_MATCH: usize = 16;
 /// Equal tokens that make a place of the prompt or of the text a likely one.
 const LOOK_UP_MATCH: usize = 3;
-/// The same of a prediction.
+/// Equal tokens that make a place of a prediction a likely one.
 const PREDICTION_MATCH: usize = 2;
 /// A completion that differs from the prediction may return to it this many tokens further on after
 /// a single equal token.
@@ -45,6 +45,7 @@ pub struct Follower {
     lost: usize,
     /// The last tokens of the completion.
     recent: Vec<u32>,
+    /// Expected tokens that came. A completion that repeats a part of the prediction counts it again.
     met: usize,
 }
 
@@ -81,7 +82,7 @@ impl Follower {
         expected
     }
 
-    /// Tokens of the prediction that were expected and came, at most all of them.
+    /// The number of tokens that were expected and came, at most the length of the prediction.
     pub fn met(&self) -> usize {
         self.met.min(self.prediction.len())
     }

@@ -9,9 +9,9 @@ use super::prompt::Prompt;
 pub enum Speculation {
     /// None.
     Off,
-    /// Those of requests with a prediction.
+    /// The tokens that come next in a request's prediction.
     Predictions,
-    /// Also those that the text so far lets expect.
+    /// Also the tokens that followed where the end of the text occurred before.
     All,
 }
 

@@ -27,7 +27,7 @@ pub struct SpanBudget {
     pub close: u32,
     /// Tokens of the span without its tags.
     pub max_tokens: usize,
-    /// Ids whose text ends inside of a character. The span ends after the character.
+    /// Ids whose bytes are not whole characters. The span does not end after one of them, so that no character is divided.
     pub partial: TokenMask,
 }
 

@@ -68,7 +68,7 @@ pub enum Algorithm {
     Merges(Merges),
     /// SentencePiece BPE: neighbors merge by the score of the token they form. One score per token.
     Scores(Vec<f32>),
-    /// WordPiece: words become their longest tokens. Strings that begin a word start with ▁.
+    /// WordPiece: words become their longest tokens. Tokens that begin a word start with ▁.
     WordPiece {
         /// Longer words are unknown.
         max_word_chars: usize,

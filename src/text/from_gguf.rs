@@ -140,7 +140,7 @@ fn chat_templates(metadata: &Metadata) -> Result<ChatTemplates> {
     Ok(templates)
 }
 
-/// Whether prompts get the token `id`: what the file says under `key`, else the family's default. Strings of BERT always
+/// Whether prompts get the token `id`: what the file says under `key`, else the family's default. Texts of BERT always
 /// get both: files name the separator in another way than an end of text.
 fn adds(metadata: &Metadata, key: &str, family: &Family, id: Option<u32>) -> Result<bool> {
     let default = match key {

@@ -21,7 +21,7 @@ fields! {
         speculation: Field<Shape> = shape("string or array of ids", "string | number[]").of("Fireworks"),
         /// Most tokens that are guessed at once; 0: none.
         n_max("speculative.n_max"): Field<Count> = count(0).of("llama.cpp"),
-        /// Fewer tokens are not guessed at once.
+        /// The fewest tokens that are guessed at once.
         n_min("speculative.n_min"): Or<Count> = count(0).or(0).of("llama.cpp"),
     }
 }

@@ -116,16 +116,16 @@ pub(super) struct TokenCounts {
     pub completion: usize,
     /// The number of tokens of the completion that are reasoning.
     pub reasoning: usize,
-    /// Of requests with a prediction.
+    /// The tokens of the predictions; `None` if the request has no prediction.
     pub predicted: Option<PredictedTokens>,
 }
 
 /// Tokens of the predictions of all candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PredictedTokens {
-    /// Those that came.
+    /// The tokens that the completions have where they are expected.
     pub accepted: usize,
-    /// The others.
+    /// The other tokens of the predictions.
     pub rejected: usize,
 }
 
@@ -318,13 +318,14 @@ impl Run {
         }
     }
 
-    /// How much of the predictions of these candidates came.
+    /// The tokens of the predictions of these candidates, by whether they came.
     fn predicted(&self, candidates: &[Delivered]) -> Option<PredictedTokens> {
         let predicted = self.prediction_tokens? * candidates.len();
-        let accepted = candidates.iter().map(|it| it.predicted_tokens).sum();
+        let accepted: usize = candidates.iter().map(|it| it.predicted_tokens).sum();
         Some(PredictedTokens {
             accepted,
-            rejected: predicted - accepted,
+            // The numbers of an earlier run come from outside.
+            rejected: predicted.saturating_sub(accepted),
         })
     }
 

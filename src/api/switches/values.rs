@@ -287,13 +287,13 @@ pub enum WhenModelNotReady {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum SpeculationMode {
-    /// As the device suggests.
+    /// `All` on the CPU, `Predictions` on a GPU.
     Auto,
     /// None.
     Off,
-    /// Those of requests with a prediction.
+    /// The tokens that come next in a request's prediction.
     Predictions,
-    /// Also those that the text so far suggests.
+    /// Also the tokens that followed where the end of the text occurred before.
     All,
 }
 

@@ -64,12 +64,11 @@ pub(in crate::grammar) fn completion(
     let start = match is_forced || !shape.open.is_empty() {
         true => calls(&mut writer, &shape, false)?,
         false => {
-            let (text, limits, members, is_parallel) = (ANY_TEXT, "", "", false);
             let answer = Answer {
-                text,
-                limits,
-                members,
-                is_parallel,
+                text: ANY_TEXT,
+                limits: "",
+                members: "",
+                is_parallel: false,
             };
             untagged::answer(&mut writer, &shape, &answer)?
         }
@@ -158,12 +157,11 @@ fn tagged(writer: &mut Writer<'_>, turn: &Turn, shape: &Shape) -> Result<String,
         limits = format!(" & ~/{}(?s:.*)/", escaped(tags.open));
     }
     if shape.open.is_empty() {
-        let (limits, members, is_parallel) = (&*limits, untagged::TYPE_MEMBER, turn.is_parallel);
         let answer = Answer {
             text,
-            limits,
-            members,
-            is_parallel,
+            limits: &limits,
+            members: untagged::TYPE_MEMBER,
+            is_parallel: turn.is_parallel,
         };
         let answer = untagged::answer(writer, shape, &answer)?;
         return Ok(sequence(&[&reasoning, &answer]));

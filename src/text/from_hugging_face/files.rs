@@ -7,7 +7,7 @@ use crate::Error;
 pub struct HuggingFaceFiles<'f> {
     /// `tokenizer.json`.
     pub tokenizer: &'f [u8],
-    /// `tokenizer_config.json`: which tokens start and end strings, the chat template.
+    /// `tokenizer_config.json`: which tokens start and end a text, the chat template.
     pub tokenizer_config: Option<&'f [u8]>,
     /// `special_tokens_map.json`: the same tokens, in older folders.
     pub special_tokens_map: Option<&'f [u8]>,

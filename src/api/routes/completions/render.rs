@@ -285,7 +285,7 @@ struct Usage {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     prompt_tokens_details: Option<PromptTokensDetails>,
-    /// Only with a prediction.
+    /// Details of the completion tokens, only with a prediction.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     completion_tokens_details: Option<CompletionTokensDetails>,
