@@ -84,6 +84,8 @@ describe("attempts", () => {
   test("with options that cannot be used are refused before the first one", () => {
     assert.throws(() => attemptsOf({ model: A, fallbackModels: ["a/b"] }, [], false), /repository/);
     assert.throws(() => attemptsOf({ model: A, fallbackModels: "x" }, [], false), /an array/);
+    const other = { model: B, lora: [{}] };
+    assert.throws(() => attemptsOf({ model: A, fallbackModels: [other] }, [], false), /lora\[0\]/);
   });
 });
 

@@ -3,7 +3,7 @@
 /** What the page knows about its device. */
 export interface DeviceHints {
   userAgent: string;
-  /** Of a Mac none; iPads say that they are Macs. */
+  /** Zero on a Mac. iPads say that they are Macs, and have more. */
   maxTouchPoints?: number;
   /** In GiB, rounded, where the browser says it; Safari does not. */
   deviceMemory?: number;

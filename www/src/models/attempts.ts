@@ -1,9 +1,11 @@
 //! The ways to load a model where memory is short, from what the app asked for to less: a smaller KV cache, a shorter context, the
 //! next of `fallbackModels`.
 
-import type { EngineOptions, LoadOptions } from "../options/engine_options.js";
+import type { EngineOptions, FallbackModel, LoadOptions } from "../options/engine_options.js";
+import { resolveLora } from "../options/lora.js";
 import { type ModelOption, resolveModel } from "../options/model.js";
 import { resolveProjector } from "../options/projector.js";
+import { isPlainObject } from "../options/several_models.js";
 import type { CrashedLoad } from "./load_marks.js";
 
 /** One way to load. */
@@ -15,7 +17,7 @@ export interface Attempt {
   load: Pick<LoadOptions, "contextTokens" | "kvFormat">;
 }
 
-/** Contexts shorter than this are of little use. */
+/** The contexts that are tried, in tokens. Shorter ones are of little use. */
 const CONTEXTS = [2048, 1024];
 
 /** The options of each model: `model`, then `fallbackModels`. */
@@ -25,7 +27,9 @@ export function optionsOfModels(options: EngineOptions): EngineOptions[] {
   const { projector: _projector, lora: _lora, ...ofAll } = first;
   const others = fallbackModels.map((given) => {
     const own: EngineOptions =
-      isPlainObject(given) && "model" in given ? given : { model: given as ModelOption };
+      isPlainObject(given) && "model" in given
+        ? (given as FallbackModel)
+        : { model: given as ModelOption };
     return { ...ofAll, ...own, load: { ...ofAll.load, ...own.load } };
   });
   return [first, ...others];
@@ -45,6 +49,7 @@ export function attemptsOf(
   const attempts = models.flatMap((own, model) => {
     resolveModel(own.model, own.hub);
     resolveProjector(own.projector, own.hub);
+    resolveLora(own.lora ?? [], own.hub);
     const crashed = crashes[model]?.loads ?? 0;
     const ways = (fits || crashed > 0 ? waysOf(own.load ?? {}) : [{}]).map((load) => ({
       ...{ model, load },
@@ -76,9 +81,4 @@ function withPool(load: LoadOptions = {}, changed: Attempt["load"]): LoadOptions
   const { contextTokens } = changed;
   const pool = contextTokens !== undefined && load.kvPoolTokens === undefined;
   return { ...load, ...changed, ...(pool && { kvPoolTokens: contextTokens }) };
-}
-
-function isPlainObject(value: unknown): value is Record<string, unknown> & EngineOptions {
-  if (typeof value !== "object" || value === null) return false;
-  return !Array.isArray(value) && !(value instanceof URL) && !(value instanceof Blob);
 }

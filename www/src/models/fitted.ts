@@ -1,6 +1,6 @@
 //! A model that is loaded in the first way that works: attempts that memory does not suffice for are followed by the next one.
 
-import { deferred } from "../exchange/abort.js";
+import { deferred, orAborted } from "../exchange/abort.js";
 import type { EngineChange } from "../exchange/engine_change.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
 import type { Answering } from "../api/fetch_door.js";
@@ -20,7 +20,7 @@ export class FittedModel implements EngineCore {
   #current: SingleModel;
   /** Why the attempts before the current one failed. */
   #reason: string | undefined;
-  /** Resolves when the current attempt is the last one. */
+  /** Resolves when no attempt follows the current one. */
   readonly #decided = deferred<void>();
   #isDecided = false;
   #isPaused = false;
@@ -42,7 +42,7 @@ export class FittedModel implements EngineCore {
     this.#current = this.#start();
     this.answer = async (request, signal) => {
       const { whenModelNotReady } = attempts[0]?.options.endpoint ?? {};
-      if (whenModelNotReady !== "error") await this.#decided.promise;
+      if (whenModelNotReady !== "error") await orAborted(this.#decided.promise, signal);
       return this.#current.answer(request, signal);
     };
     this.ready = this.#run();

@@ -33,7 +33,7 @@ function keyOf(location: ModelLocation, device: EngineOptions["device"]): string
 
 function read(): Record<string, Mark> {
   try {
-    return JSON.parse(localStorage.getItem(STORED) ?? "{}");
+    return JSON.parse(localStorage.getItem(STORED) ?? "{}") ?? {};
   } catch {
     return {};
   }
@@ -54,7 +54,7 @@ function change(key: string, mark: Mark | undefined): void {
   }
 }
 
-/** Marks a load of a model until `ended` settles or the page is left. A load that succeeds clears its earlier crashes. */
+/** Marks a load of a model until `loaded` settles or the page is left. A load that succeeds clears its earlier crashes. */
 export function markLoad(
   location: ModelLocation,
   device: EngineOptions["device"],
@@ -63,9 +63,9 @@ export function markLoad(
   const key = keyOf(location, device);
   const locks = globalThis.navigator?.locks;
   if (key === undefined || locks === undefined) return;
-  const crashes = read()[key]?.crashes ?? 0;
+  const { crashes = 0, atMs = 0 } = read()[key] ?? {};
   const lock = `inpage-load ${Math.random()}`;
-  const remains = () => change(key, crashes > 0 ? { atMs: Date.now(), crashes } : undefined);
+  const remains = () => change(key, crashes > 0 ? { atMs, crashes } : undefined);
   void locks
     .request(lock, async () => {
       change(key, { lock, atMs: Date.now(), crashes });

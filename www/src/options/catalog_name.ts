@@ -6,6 +6,7 @@ import { platform } from "../platform.js";
 import type { EngineOptions, FallbackModel, ModelsOption, OneOfModels } from "./engine_options.js";
 import type { ModelOption, ModelWithId } from "./model.js";
 import { invalidOption, nearestNames } from "./names.js";
+import { isPlainObject } from "./several_models.js";
 
 /** Words of letters and digits. */
 const NAME = /^[a-z\d]+(?:[._-][a-z\d]+)*$/i;
@@ -87,14 +88,15 @@ export function haveName({ model, models, fallbackModels }: EngineOptions): bool
 export async function withFilesOfNames(options: EngineOptions): Promise<EngineOptions> {
   const { model, models, fallbackModels } = options;
   if (models === undefined) {
-    const others = (fallbackModels ?? []).map((given) => oneOfOthers(given));
+    // Other values are refused later.
+    const others = Array.isArray(fallbackModels) ? fallbackModels.map(oneOfOthers) : undefined;
     return {
       ...options,
       ...(model !== undefined && (await oneWithFiles(options, model))),
-      ...(fallbackModels && { fallbackModels: await Promise.all(others) }),
+      ...(others && { fallbackModels: await Promise.all(others) }),
     };
   }
-  const entries = Object.entries(models ?? {}).map(async ([name, given]) => [
+  const entries = Object.entries(models).map(async ([name, given]) => [
     name,
     await oneOfSeveral(name, given),
   ]);
@@ -133,9 +135,4 @@ async function oneOfSeveral(
   const located = { ...(model as ModelWithId) };
   if (!isPlainObject(one.model) || one.model.id === undefined) located.id = name;
   return { ...one, ...rest, model: located };
-}
-
-function isPlainObject(value: unknown): value is Record<string, unknown> {
-  if (typeof value !== "object" || value === null) return false;
-  return !Array.isArray(value) && !(value instanceof URL) && !(value instanceof Blob);
 }

@@ -88,7 +88,8 @@ function isOneOfModels(given: unknown): given is OneOfModels {
   return isPlainObject(given) && "model" in given;
 }
 
-function isPlainObject(value: unknown): value is Record<string, unknown> {
+/** Whether a value has options as its members, and is not itself a place or a list. */
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null) return false;
   return !Array.isArray(value) && !(value instanceof URL) && !(value instanceof Blob);
 }

@@ -65,7 +65,7 @@ function faultOf({ status, failure }: EngineResponse): unknown {
 }
 
 interface BodyOptions {
-  /** Of the request. */
+  /** The URL of the request. */
   url: string;
   cancelled: AbortSignal;
   resume: Resume | undefined;
