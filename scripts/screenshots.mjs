@@ -108,7 +108,7 @@ const SCENES = {
   },
   async phone(setting) {
     const page = await openDemo(setting, PHONE, setting.memory);
-    await ask(page, "Explain in two sentences why the sky is blue.");
+    await ask(page, "Why is the sky blue? Answer in two sentences.");
     await write(page, "demo-phone.png");
     await page.context().close();
   },

@@ -122,7 +122,7 @@ const showTour = setUpTour({
   showModels: () => showModels("chat"),
 });
 
-/** Shows which models are stored and in use. */
+/** Shows which models are stored and in use, and how fast they are. */
 async function showStorage() {
   const used = [isReady ? model.choice?.name : undefined, search.model.choice?.name];
   await Promise.all([showFiles(), gallery.refresh(used, model.info)]);
@@ -148,6 +148,8 @@ function measured({ decodeRate, usage }) {
   const { name } = model.choice ?? EMBEDDED;
   noteSpeed(model.info, name, decodeRate, usage?.completion_tokens ?? 0);
   showCpuNotice(model.info, measuredSpeed(model.info, name));
+  // The cards of the models have speeds.
+  void showStorage();
 }
 
 /** @param {Choice} chosen */

@@ -6,7 +6,7 @@ const ROUNDS = 5;
 /** `GPUBufferUsage`. */
 const [COPY_SRC, COPY_DST] = [4, 8];
 
-/** Of the GPU: a buffer is copied to another one. Undefined where there is no GPU or too little memory. */
+/** The rate of the GPU: a buffer is copied to another one. Undefined where there is no GPU or too little memory. */
 export async function gpuBandwidth() {
   const adapter = await navigator.gpu?.requestAdapter();
   const device = await adapter?.requestDevice();
@@ -32,7 +32,7 @@ export async function gpuBandwidth() {
   }
 }
 
-/** Of one thread of the CPU. More threads reach more. */
+/** The rate of one thread of the CPU. More threads reach more. */
 export async function cpuBandwidth() {
   const [from, to] = [new Uint8Array(CPU_BYTES).fill(1), new Uint8Array(CPU_BYTES)];
   let best = 0;

@@ -28,8 +28,9 @@ input("model").value = new URLSearchParams(location.search).get("model") ?? DEFA
 
 /** The URL of the file for runtimes that do not know hubs. @param {string} model */
 function urlOf(model) {
-  const [, owner, name, file] = /^hf:([^/]+)\/([^/]+)\/(.+)$/.exec(model) ?? [];
-  if (file !== undefined) return `${HUB}/${owner}/${name}/resolve/main/${file}`;
+  const [, name, file, revision = "main"] =
+    /^hf:([^/]+\/[^/]+)\/([^@]+)(?:@(.+))?$/.exec(model) ?? [];
+  if (file !== undefined) return `${HUB}/${name}/resolve/${revision}/${file}`;
   return new URL(model === "embedded" ? "../models/tales.gguf" : model, location.href).href;
 }
 

@@ -19,19 +19,18 @@ const ROUNDS = 3;
  */
 
 /** @param {number[]} values */
-export const median = (values) =>
-  [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 
 /**
  * Rates of rounds, in tokens per second: the first token ends the prefill, the others are decoded.
  *
- * @param {(round: number) => Promise<{ promptTokens: number, startMs: number, stampsMs: number[] }>} once
+ * @param {() => Promise<{ promptTokens: number, startMs: number, stampsMs: number[] }>} once
  */
 export async function rates(once) {
   const prefill = [];
   const decode = [];
   for (let round = -1; round < ROUNDS; round++) {
-    const { promptTokens, startMs, stampsMs } = await once(round);
+    const { promptTokens, startMs, stampsMs } = await once();
     const [first, last] = [stampsMs[0], stampsMs.at(-1)];
     if (first === undefined || last === undefined || stampsMs.length < 2)
       throw new Error("the runtime wrote fewer than two tokens");

@@ -59,23 +59,26 @@ export async function measureTransformers() {
   const options = { dtype: "q4", device: "webgpu" };
   const model = await AutoModelForCausalLM.from_pretrained(TRANSFORMERS_MODEL, options);
   const loadMs = performance.now() - startMs;
-  const found = await rates(async () => {
-    const ids = Array.from({ length: PROMPT_TOKENS }, () =>
-      BigInt(100 + Math.floor(Math.random() * 900)),
-    );
-    const shape = [1, PROMPT_TOKENS];
-    /** @type {number[]} */
-    const stampsMs = [];
-    const startMs = performance.now();
-    await model.generate({
-      input_ids: new Tensor("int64", BigInt64Array.from(ids), shape),
-      attention_mask: new Tensor("int64", new BigInt64Array(PROMPT_TOKENS).fill(1n), shape),
-      ...{ max_new_tokens: DECODED_TOKENS, min_new_tokens: DECODED_TOKENS, do_sample: false },
-      streamer: { put: () => stampsMs.push(performance.now()), end() {} },
+  try {
+    const found = await rates(async () => {
+      const ids = Array.from({ length: PROMPT_TOKENS }, () =>
+        BigInt(100 + Math.floor(Math.random() * 900)),
+      );
+      const shape = [1, PROMPT_TOKENS];
+      /** @type {number[]} */
+      const stampsMs = [];
+      const startMs = performance.now();
+      await model.generate({
+        input_ids: new Tensor("int64", BigInt64Array.from(ids), shape),
+        attention_mask: new Tensor("int64", new BigInt64Array(PROMPT_TOKENS).fill(1n), shape),
+        ...{ max_new_tokens: DECODED_TOKENS, min_new_tokens: DECODED_TOKENS, do_sample: false },
+        streamer: { put: () => stampsMs.push(performance.now()), end() {} },
+      });
+      // The first call of the streamer has the prompt.
+      return { promptTokens: PROMPT_TOKENS, startMs, stampsMs: stampsMs.slice(1) };
     });
-    // The first call of the streamer has the prompt.
-    return { promptTokens: PROMPT_TOKENS, startMs, stampsMs: stampsMs.slice(1) };
-  });
-  await model.dispose?.();
-  return { runtime: "transformers.js, GPU", device: "webgpu", loadMs, ...found };
+    return { runtime: "transformers.js, GPU", device: "webgpu", loadMs, ...found };
+  } finally {
+    await model.dispose?.();
+  }
 }

@@ -51,7 +51,7 @@ export function noteSpeed(info, name, rate, tokens) {
  */
 export function measuredSpeed(info, name) {
   const rate = kept()[keyOf(info, name)]?.rate;
-  return typeof rate === "number" ? rate : undefined;
+  return typeof rate === "number" && rate > 0 ? rate : undefined;
 }
 
 /** Smaller models say little about larger ones: their time goes into other things than reading weights. */

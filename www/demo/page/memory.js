@@ -1,5 +1,5 @@
-//! What the page stores for the next visit: the prompt, the sampling settings, the last URL. Without storage the page
-//! works, but forgets them.
+//! The short texts that the page stores for the next visit, such as the tab, the model, the prompt and the sampling settings. Without
+//! storage the page works, but forgets them. Conversations are kept by `chat/store.js`.
 
 const PREFIX = "inpage-demo ";
 

@@ -72,11 +72,7 @@ export class SearchModel {
           this.#progress.textContent = progressInWords(progress);
         },
       });
-      if (loading.signal.aborted) {
-        await engine.dispose();
-        loading.signal.throwIfAborted();
-      }
-      await this.#check(engine);
+      await this.#check(engine, loading.signal);
       this.engine = engine;
       this.choice = choice;
       rememberChoice(choice, { use: "search-model" });
@@ -93,12 +89,17 @@ export class SearchModel {
   }
 
   /**
+   * Disposes of the engine if it cannot be used.
+   *
    * @param {Engine} engine
-   * @throws InpageError if its model gives no vectors
+   * @param {AbortSignal} signal of the load, which another one may replace meanwhile
+   * @throws InpageError if its model gives no vectors; the reason of `signal` if that is aborted
    */
-  async #check(engine) {
+  async #check(engine, signal) {
     try {
-      await engine.embeddings.create({ model: "default", input: "test" });
+      signal.throwIfAborted();
+      await engine.embeddings.create({ model: "default", input: "test" }, { signal });
+      signal.throwIfAborted();
     } catch (error) {
       await engine.dispose();
       throw error;
