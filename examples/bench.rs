@@ -1,5 +1,5 @@
 //! Measures inpage on this machine: the CPU time of a launch, the shares of the memory bandwidth and of
-//! the arithmetic peak that kernels reach, and the share of the memory bound that decoding with a model
+//! the arithmetic peak that kernels reach, the share of the memory bound that decoding with a model
 //! reaches, and what guessed tokens gain. Prints one line per measurement.
 //!
 //! `cargo run --release --example bench -- [launch|kernels|model|speculation] [--model FILE.gguf|FOLDER]

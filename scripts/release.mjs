@@ -1,8 +1,8 @@
 //! `npm run release -- --dry-run`: checks everything of a release that can be checked without publishing: version, changelog, packed
-//! files, sizes, notices, `publint` and `attw`. Without `--dry-run` it also wants a clean tree and a dated section of the changelog, and says
-//! how the release is made: a tag, from which .github/workflows/publish.yml publishes.
+//! files (notices among them), sizes, `publint` and `attw`. Without `--dry-run` it also wants a clean tree and a dated section of the
+//! changelog, and says how the release is made: a tag, from which .github/workflows/publish.yml publishes.
 
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "./build.mjs";
 import { NOTICES } from "./notices.mjs";
@@ -88,7 +88,6 @@ async function checks(isDry) {
       : [`www/src/exchange/version.ts is not of ${version}`],
     changelog: faultsOfChangelog(read("CHANGELOG.md"), version, isDry),
     "packed files": faultsOfFiles(names, description),
-    notices: existsSync(join(root, NOTICES)) ? [] : [`${NOTICES} is missing`],
     sizes: await faultsOfProgram(process.execPath, ["scripts/size.mjs"]),
     publint: await tool(PUBLINT, "publint", "run", filename, "--strict"),
     attw: await tool(ATTW, "attw", filename, "--profile", "esm-only", "--no-color"),

@@ -6,12 +6,11 @@ import { existsSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import sharp from "sharp";
+import { provideRealModels } from "../tests/real/models.mjs";
 import { launchChromium } from "./chromium.mjs";
-import { capture, main, Remediable, root, say } from "./process.mjs";
+import { main, Remediable, root, say } from "./process.mjs";
 import { serve } from "./server.mjs";
 
-/** Downloads a small model that chats and a model for embeddings, and prints where they are. */
-const FETCH = resolve(root, "../shared/real/fetch.sh");
 const LIMIT_MS = 180_000;
 
 const DESKTOP = { viewport: { width: 1180, height: 860 }, colorScheme: "light" };
@@ -31,21 +30,17 @@ The cat needs its medicine every evening after dinner. The vet's number is on th
 
 Plants on the balcony want water every other day, the cactus only once in a month.`;
 
-/** @returns the files `{ chat, embeddings }`; the latter may be missing */
-function modelsOf({ model, embeddings }) {
-  const printed = model ? "" : (existsSync(FETCH) && capture("bash", [FETCH])) || "";
-  const found = printed.split("\n");
-  const chat = model ?? found.find((path) => path.endsWith(".gguf"));
+/** The files `{ chat, embeddings }`, of the tests' real models if none is named; the latter may be missing. */
+async function modelsOf({ model, embeddings }) {
+  const real = model ? {} : await provideRealModels();
+  const chat = model ?? real.smolLm2;
   if (!chat || !existsSync(chat)) {
     throw new Remediable(
       "there is no model that chats",
       "Name one with --model FILE.gguf, such as SmolLM2-135M-Instruct.",
     );
   }
-  return {
-    chat: resolve(chat),
-    embeddings: embeddings ?? found.find((it) => existsSync(join(it, "config.json"))),
-  };
+  return { chat: resolve(chat), embeddings: embeddings ?? real.miniLm };
 }
 
 /** Opens the demo with what it has kept of an earlier visit. */
@@ -148,7 +143,7 @@ await main(async (args) => {
       only: { type: "string" },
     },
   });
-  const { chat, embeddings } = modelsOf(values);
+  const { chat, embeddings } = await modelsOf(values);
   const www = join(root, "www/");
   const mounts = { "/": www, "/sw.js": join(www, "dist/sw.js"), [`/${basename(chat)}`]: chat };
   if (embeddings) mounts["/all-MiniLM-L6-v2/"] = `${resolve(embeddings)}/`;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { withAbsoluteLinks } from "../../scripts/packed_readme.mjs";
+import { withAbsoluteLinks, withRelativeLinks } from "../../scripts/packed_readme.mjs";
 import { root } from "../../scripts/process.mjs";
 import { faultsOfChangelog, faultsOfDescription, faultsOfFiles } from "../../scripts/release.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
@@ -59,6 +59,9 @@ test("links of the packed README lead to the repository, and those of the file s
     `[a](${page}/blob/v1.0.0/docs/a.txt#b) [c](https://x.example/y) [d](#e) ![f](${page}/raw/v1.0.0/docs/f.png) [g](mailto:a@b)`,
   );
   const before = read("README.md");
+  const absolute = withAbsoluteLinks(before, description);
+  assert.equal(withAbsoluteLinks(absolute, description), absolute);
+  assert.equal(withRelativeLinks(absolute, description), before);
   const folder = temporaryFolder("inpage-readme-");
   const { filename } = pack(folder);
   assert.equal(read("README.md"), before);

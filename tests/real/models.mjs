@@ -9,7 +9,7 @@ import { root, run, which } from "../../scripts/process.mjs";
 const DOWNLOAD_LIMIT_MS = 300_000;
 const shared = process.env.INPAGE_REAL ?? join(root, "../shared/real");
 
-/** Products of bytes, as llama.cpp's kernels have them, may swap two tokens whose logits are closer. */
+/** Products of bytes, as llama.cpp's kernels have them, may swap two tokens whose logits are closer than this. */
 export const APART = 0.5;
 
 /** Written by scripts/references/real_models.mjs. */

@@ -1,5 +1,5 @@
-//! SmolLM2-135M-Instruct in a page: the perplexity of a text and the greedy tokens of llama.cpp on the GPU, and on the CPU what an app with the `openai` package does:
-//! chat, forced tools, JSON schemas, and a second turn whose prompt is cached.
+//! SmolLM2-135M-Instruct in a page. On the GPU: the perplexity of a text, and the greedy tokens of llama.cpp. On the CPU: what an app with
+//! the `openai` package does, which is chat, forced tools, JSON schemas, and a second turn whose prompt is cached.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
