@@ -4,7 +4,7 @@ use super::costs::MAX_ROWS;
 use super::model::ModelLimits;
 use super::prompt::Prompt;
 
-/// Which tokens are guessed and verified several at once.
+/// The tokens that are guessed, and verified several at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speculation {
     /// None.
@@ -30,7 +30,7 @@ pub struct EngineLimits {
     pub max_run_ahead_tokens: usize,
     /// KV pages that stay cached for prompts with the same beginning while no sequence holds them.
     pub max_cached_pages: usize,
-    /// Which tokens are guessed and verified, as far as this is measured to be faster.
+    /// The tokens that are guessed and verified, as far as this is measured to be faster.
     pub speculation: Speculation,
 }
 

@@ -286,6 +286,25 @@ describe("in a page", { skip }, () => {
     assert.equal(other.value.previousLoadCrashed.loads, 1);
     assert.match(other.value.fitted.reason, /ended with its tab/);
 
+    const later = (days) =>
+      second.evaluate(
+        async ([model, ms]) => {
+          const now = Date.now;
+          Date.now = () => now() + ms;
+          try {
+            return await inpage.previousLoadCrashed({ model, device: "cpu" });
+          } finally {
+            Date.now = now;
+          }
+        },
+        [model, days * 24 * 3_600_000],
+      );
+    assert.equal((await later(6)).loads, 1);
+    const stored = await second.evaluate(() => localStorage.getItem("inpage-loads"));
+    assert.equal(await later(8), undefined, "it is forgotten after a week");
+    assert.equal(await crashed(second), undefined, "it is not stored any more");
+    await second.evaluate((marks) => localStorage.setItem("inpage-loads", marks), stored);
+
     const { value } = await report({ model });
     assert.deepEqual([value.fitted.kvFormat, value.fitted.fallback], ["q8_0", 0]);
     assert.equal(value.previousLoadCrashed.loads, 1);

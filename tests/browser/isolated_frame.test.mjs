@@ -327,7 +327,7 @@ describe("without a frame the engine runs in a plain worker", () => {
   test("in other browsers, which are told what gives them threads", async () => {
     await register();
     await page.evaluate(() => {
-      // As in Firefox and Safari.
+      // Firefox and Safari do not have it either.
       Object.defineProperty(navigator, "userAgentData", { value: undefined });
     });
     for (const options of [{}, { isolatedFrame: {} }]) {

@@ -193,7 +193,7 @@ describe("a server that answers slowly", () => {
     const half = new Promise((resolve) => {
       onHalf = resolve;
     });
-    // With an expected hash, the file is downloaded as a whole.
+    // A file with an expected hash is downloaded as a whole.
     const sha256 = createHash("sha256").update(FILE).digest("hex");
     const model = { url, cache: false, sha256 };
     const files = await openModel(resolveModel(model).location, {

@@ -43,7 +43,7 @@ fn echo_puts_the_last_message_first_that_the_answer_continues() {
                 json!({"echo": true}),
                 "xy",
             ),
-            // Without the beginning of an answer, every last message is echoed.
+            // If the prompt does not begin an answer, the last message is echoed whatever its role is.
             (
                 conversation(json!({"role": "user", "content": "ab"})),
                 json!({"echo": true, "add_generation_prompt": false}),

@@ -46,7 +46,7 @@ pub(in crate::api) enum TruncationSide {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::api) enum KeptTokens {
     All,
-    /// As many as the context holds beside the completion.
+    /// The number of tokens that the context holds beside the completion.
     Fitting(TruncationSide),
     /// At most this many, at least one.
     AtMost(usize, TruncationSide),

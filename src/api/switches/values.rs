@@ -282,7 +282,7 @@ pub enum WhenModelNotReady {
     Wait,
 }
 
-/// Which tokens are guessed.
+/// The tokens that are guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]

@@ -55,7 +55,7 @@ export function attemptsOf(
       ...{ model, load },
       options: { ...own, load: withPool(own.load, load) },
     }));
-    // With another model to try, this one is not risked again.
+    // A model that crashed is not tried again while another one is left.
     return models.length > 1 && crashed > 0 ? [] : ways.slice(Math.min(crashed, ways.length - 1));
   });
   if (attempts.length > 0) return attempts;

@@ -24,6 +24,8 @@ interface Mark {
 const STORED = "inpage-loads";
 /** The oldest are forgotten. */
 const MOST_MARKS = 32;
+/** A crash is forgotten after a week: tabs end by other causes too, and a model that is not tried cannot succeed. */
+const REMEMBERED_MS = 7 * 24 * 3_600_000;
 
 /** The key of a model on a device; undefined for local files and outside of a page. */
 function keyOf(location: ModelLocation, device: EngineOptions["device"]): string | undefined {
@@ -89,6 +91,10 @@ export async function crashedLoad({
   const key = keyOf(resolveModel(model, hub).location, device);
   const mark = key === undefined ? undefined : read()[key];
   if (key === undefined || mark === undefined) return undefined;
+  if (Date.now() - mark.atMs > REMEMBERED_MS) {
+    change(key, undefined);
+    return undefined;
+  }
   let { crashes } = mark;
   const { atMs, lock } = mark;
   if (lock !== undefined) {

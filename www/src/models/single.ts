@@ -87,7 +87,7 @@ export class SingleModel implements EngineCore {
       );
     const begin = () => {
       const worker = this.#startOwn();
-      // Of several models, some wait for memory.
+      // With `models`, a load may wait for memory, so it is not marked here.
       if (admission === undefined) markLoad(location, device, worker.worker.ready);
       return worker;
     };

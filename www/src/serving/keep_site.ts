@@ -40,7 +40,7 @@ export async function keepSite(
     try {
       files = await readSite(scope, more, missing);
     } catch (error) {
-      // Without a network, what an earlier visit kept is all there is.
+      // The network cannot be reached: the files of an earlier visit stay.
       if (error instanceof TypeError && (await isKept(scope))) return;
       throw error;
     }
