@@ -144,7 +144,7 @@ export type ChatCompletionFields = {
   speculation?: string | number[] | null,
   /** Most tokens that are guessed at once; 0: none. */
   "speculative.n_max"?: number | null,
-  /** Fewer tokens are not guessed at once. */
+  /** The fewest tokens that are guessed at once. */
   "speculative.n_min"?: number | null,
   /** Most tokens of a completion; 0 generates nothing. */
   max_tokens?: number | null,
@@ -441,7 +441,7 @@ export type CompletionFields = {
   speculation?: string | number[] | null,
   /** Most tokens that are guessed at once; 0: none. */
   "speculative.n_max"?: number | null,
-  /** Fewer tokens are not guessed at once. */
+  /** The fewest tokens that are guessed at once. */
   "speculative.n_min"?: number | null,
   /** Not used: it is about chat templates. */
   reasoning_effort?: unknown,
@@ -1069,7 +1069,7 @@ export type MessageFields = {
   speculation?: string | number[] | null,
   /** Most tokens that are guessed at once; 0: none. */
   "speculative.n_max"?: number | null,
-  /** Fewer tokens are not guessed at once. */
+  /** The fewest tokens that are guessed at once. */
   "speculative.n_min"?: number | null,
   /** The same as `max_tokens`; if several of its names are given, they must be equal. */
   max_completion_tokens?: number | null,
@@ -1400,7 +1400,7 @@ export type ResponseFields = {
   speculation?: string | number[] | null,
   /** Most tokens that are guessed at once; 0: none. */
   "speculative.n_max"?: number | null,
-  /** Fewer tokens are not guessed at once. */
+  /** The fewest tokens that are guessed at once. */
   "speculative.n_min"?: number | null,
   /** Most tokens of a completion; 0 generates nothing. */
   max_tokens?: number | null,
@@ -1653,7 +1653,7 @@ export type SamplingBounds = "standard" | "open";
 /** Log-probabilities in the form that the request and the switch `logprobsShape` ask for. */
 export type ShapedLogprobs = Logprobs | LogprobsContent;
 
-/** Which tokens are guessed. */
+/** The tokens that are guessed. */
 export type SpeculationMode = "auto" | "off" | "predictions" | "all";
 
 /** The stop of the request that ended a candidate. */
@@ -1945,7 +1945,7 @@ export type Upstream = "any" | "chosen" | "never";
 export type Usage = { prompt_tokens: number, completion_tokens: number, total_tokens: number,
   /** The cached tokens of the prompt, if there are some. */
   prompt_tokens_details?: PromptTokensDetails,
-  /** Only with a prediction. */
+  /** Details of the completion tokens, only with a prediction. */
   completion_tokens_details?: CompletionTokensDetails, };
 
 /** The chunk with the token counts. */
