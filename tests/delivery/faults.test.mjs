@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
 import { listEntries } from "../../www/dist/model_source/store/cache_layout.js";
+import { removeEntry } from "../../www/dist/model_source/store/remove_entry.js";
 import { FAULTS, FaultServer } from "./fault_server.mjs";
 import { CHUNK, PIECE, URL_OF_MODEL, hexOf, load } from "./loading.mjs";
 import { MemoryBrowser } from "./memory_browser.mjs";
@@ -647,6 +648,23 @@ describe("storage that is too small", () => {
 });
 
 describe("several tabs", () => {
+  test("list what is stored while another one deletes it", async () => {
+    for (let steps = 0; steps < 40; steps++) {
+      browser = new MemoryBrowser(1, steps % 2 === 0 ? "opfs" : "cache");
+      browser.install();
+      await assertLoads(FIRST);
+      const [one, other] = [browser.openTab(), browser.openTab()];
+      const [{ name }] = await browser.run(one.run(() => listEntries()));
+      const list = one.run(() => listEntries());
+      const remove = other.run(async () => {
+        for (let step = 0; step < steps; step++) await undefined;
+        return removeEntry(name);
+      });
+      const [found] = await browser.run(Promise.all([list, remove]));
+      assert.ok(found.length <= 1);
+    }
+  });
+
   test("share one download, and the tab that waits sees its progress", async () => {
     failNext({ kind: FAULTS.stall, at: 3 * CHUNK });
     const loads = [1, 2].map(() => load(browser.openTab(), server));

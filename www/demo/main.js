@@ -1,6 +1,6 @@
 //! The demo: an app that uses only the public API of the package. This file connects its parts.
 
-import { cache, previousLoadCrashed } from "../dist/index.js";
+import { previousLoadCrashed } from "../dist/index.js";
 import { Chat } from "./chat/chat.js";
 import { chooseSimpleTemplate, chosenTemplate, hasTemplate } from "./chat/template.js";
 import { EMBEDDED, forgetDeleted, recallChoice, rememberChoice } from "./models/choice.js";
@@ -13,7 +13,7 @@ import { downloadedOf } from "./models/places.js";
 import { setUpPicker } from "./models/model_picker.js";
 import { showModel } from "./models/model_view.js";
 import { measuredSpeed, noteSpeed } from "./models/speed.js";
-import { setUpStorage } from "./models/storage.js";
+import { deleteStored, setUpStorage } from "./models/storage.js";
 import { byId } from "./page/dom.js";
 import { isImage } from "./page/images.js";
 import { setUpSample } from "./page/sample.js";
@@ -170,9 +170,9 @@ function deleted(files) {
 /** Deletes what a paused load has downloaded. @param {Choice} chosen */
 async function discard({ option }) {
   rememberChoice(model.choice ?? EMBEDDED);
-  model.reportCurrent();
-  if (!(option instanceof Blob)) await cache.delete(/** @type {string} */ (option)).catch(() => {});
+  if (!(option instanceof Blob)) await deleteStored(/** @type {string} */ (option));
   await showStorage();
+  model.reportCurrent();
 }
 
 const askForFile = setUpPicker(

@@ -44,6 +44,22 @@ export function setUpStorage(onDeleted) {
   return show;
 }
 
+/** The attempts to delete a file that a load which was just aborted still holds, and the time between them. */
+const [ATTEMPTS, WAIT_MS] = [40, 50];
+
+/** Deletes what is stored of a model. What another tab loads stays. @param {string} model a URL or a name */
+export async function deleteStored(model) {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await cache.delete(model);
+    } catch (error) {
+      const { code } = /** @type {{ code?: string }} */ (error);
+      if (code !== "cache_in_use" || attempt === ATTEMPTS) return [];
+      await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
+    }
+  }
+}
+
 /**
  * @param {CachedFile} file
  * @param {() => void} onDelete

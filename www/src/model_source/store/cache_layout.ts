@@ -137,8 +137,13 @@ export async function listEntries(): Promise<StoredEntry[]> {
   if (folder === undefined) return entries;
   for await (const [name, handle] of folder.entries()) {
     if (handle.kind !== "directory") continue;
-    const entry = await readEntry(await folder.getDirectoryHandle(name), name);
-    if (entry !== undefined) entries.push(entry);
+    try {
+      const entry = await readEntry(await folder.getDirectoryHandle(name), name);
+      if (entry !== undefined) entries.push(entry);
+    } catch (error) {
+      // The entry was removed in the meantime.
+      if ((error as Error).name !== "NotFoundError") throw error;
+    }
   }
   return entries;
 }
