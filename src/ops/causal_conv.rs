@@ -1,8 +1,9 @@
 //! A causal convolution of each channel over the tokens of its sequence, in front of a recurrence or in place of
 //! attention (LFM2).
 
+pub use inpage_cpu::lanes::convolution::ConvShape;
 use inpage_cpu::{
-    lanes::convolution::{ConvolutionInputs, ConvolutionRows, ConvolutionShape, convolution},
+    lanes::convolution::{ConvolutionInputs, ConvolutionRows, convolution},
     team,
 };
 
@@ -34,29 +35,6 @@ op! {
 }
 
 const WORKGROUP: usize = 64;
-
-/// Sizes of a convolution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConvShape {
-    /// Convolved values of a token.
-    pub channels: usize,
-    /// Tokens that a result depends on, the token itself included; at least 2.
-    pub taps: usize,
-    /// The products `B * x` of three vectors B, C and x are convolved, and the result is multiplied by C. Otherwise the
-    /// result passes through SiLU.
-    pub is_gated: bool,
-    /// First column of the input.
-    pub at: usize,
-    /// Columns of the tensor that holds it.
-    pub stride: usize,
-}
-
-impl ConvShape {
-    /// Words that a state holds for it.
-    pub fn state_words(self) -> usize {
-        (self.taps - 1) * self.channels
-    }
-}
 
 /// The convolution of `x` `[tokens, stride]` with `weights` `[channels * taps]` plus `bias` `[channels]`, as `[tokens,
 /// channels]`. The last inputs of each sequence stay in its state.
@@ -213,19 +191,12 @@ fn cpu(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
         weights: args.weights.storage(),
         bias: args.bias.storage(),
     };
-    let on_cpu = ConvolutionShape {
-        channels: shape.channels,
-        taps: shape.taps,
-        is_gated: shape.is_gated,
-        at: shape.at,
-        stride: shape.stride,
-    };
     let mut out = vec![0.0; tokens * shape.channels];
     convolution(
         team::current(),
         inputs,
         sequences.collect(),
-        on_cpu,
+        shape,
         &mut out,
     );
     (twin_output(out, [tokens, shape.channels]), states)

@@ -1,6 +1,7 @@
 //! The RMS norm of each group of a row, multiplied by SiLU of a gate before the norm (Mamba 2) or after it (gated delta
 //! rule).
 
+pub use inpage_cpu::lanes::gated_norm::GatedNormShape;
 use inpage_cpu::{lanes::gated_norm, team};
 
 use super::{op::*, variant::Variant};
@@ -22,21 +23,6 @@ op! {
 }
 
 const WORKGROUP: usize = 64;
-
-/// Sizes and order of a gated norm.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct GatedNormShape {
-    /// Elements that are normalized together.
-    pub group: usize,
-    /// The values are gated before they are normalized.
-    pub gates_first: bool,
-    /// Added to the mean square.
-    pub eps: f32,
-    /// First column of the gate.
-    pub at: usize,
-    /// Columns of the tensor that holds it.
-    pub stride: usize,
-}
 
 /// Normalizes each group of `x` `[tokens, columns]`, and multiplies it by `norm`, of one group or of all, and by SiLU of
 /// `gate` `[tokens, stride]`.
@@ -129,16 +115,8 @@ fn cpu(args: Arguments<Flex>) -> FlexTensor {
     let Arguments { shape, .. } = args;
     let [tokens, columns] = args.x.shape().dims();
     let mut out = args.x.storage::<f32>().to_vec();
-    let on_cpu = gated_norm::GatedNormShape {
-        columns,
-        group: shape.group,
-        gates_first: shape.gates_first,
-        eps: shape.eps,
-        at: shape.at,
-        stride: shape.stride,
-    };
     let (gate, norm) = (args.gate.storage(), args.norm.storage());
-    gated_norm::gated_norm(team::current(), &mut out, gate, norm, on_cpu);
+    gated_norm::gated_norm(team::current(), &mut out, columns, gate, norm, shape);
     twin_output(out, [tokens, columns])
 }
 

@@ -10,7 +10,7 @@ use inpage_cpu::{
 use super::{
     matvec,
     op::*,
-    recurrence_chunks,
+    recurrence_chunks, recurrence_shape,
     state_memory::{self, StateMemory},
     step::{self, Step},
     variant::Variant,
@@ -95,8 +95,7 @@ pub(super) fn kernel(shape: RecurrenceShape, stride: usize, slot_words: usize) -
         .binding("states")
         .binding("out")
         .binding("step");
-    shape
-        .constants(kernel, stride)
+    recurrence_shape::constants(kernel, shape, stride)
         .constant("SLOT_WORDS", slot_words)
         .module(wgsl!("shared/step"))
         .module(wgsl!("linear_recurrence"))
@@ -113,7 +112,7 @@ pub(super) fn launch(args: Arguments<Cube>) -> (CubeTensor, CubeTensor) {
         return (out, args.states);
     }
     let buffers = [&numbers[..], &[&args.states, &out, &args.step]].concat();
-    let grid = [shape.workgroups(), tokens as u32, 1];
+    let grid = [recurrence_shape::workgroups(shape), tokens as u32, 1];
     kernel(shape, stride, args.slot_words).launch(&buffers, grid);
     (out, args.states)
 }
@@ -171,17 +170,14 @@ pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
 }
 
 fn cpu(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
-    let Arguments { mut states, .. } = args;
+    let Arguments {
+        mut states, shape, ..
+    } = args;
     let [tokens, stride] = args.x.shape().dims();
-    let shape = args.shape.on_cpu();
     let step = args.step.storage::<u32>();
     let memory: &mut [f32] = bytemuck::cast_slice_mut(states.storage_mut::<u32>());
     let sequences = state_memory::sequences(step, tokens, memory, args.slot_words);
-    let sequences = sequences.map(|(rows, is_new, slot)| RecurrenceRows {
-        rows,
-        states: &mut slot[args.shape.state_at..][..args.shape.state_words()],
-        is_new,
-    });
+    let sequences = sequences.map(|(rows, is_new, slot)| RecurrenceRows { rows, slot, is_new });
     let inputs = RecurrenceInputs {
         x: args.x.storage(),
         stride,

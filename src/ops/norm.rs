@@ -70,7 +70,7 @@ impl NormKind {
         self.properties().adds_residual
     }
 
-    /// The twin: subtracted from a row, and then multiplied with it.
+    /// The twin's numbers of a row: the center is subtracted from it, and the result is multiplied by the scale.
     fn center_and_scale(self, row: &[f32], eps: f32) -> (f32, f32) {
         let mean = |values: &mut dyn Iterator<Item = f32>| values.sum::<f32>() / row.len() as f32;
         match self {

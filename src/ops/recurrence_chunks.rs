@@ -7,7 +7,7 @@ use burn_wgpu::CubeTensor;
 
 use super::{
     op::output,
-    recurrence_shape::{RecurrenceShape, WORKGROUP},
+    recurrence_shape::{self, RecurrenceShape, WORKGROUP},
     step::PAGE_TOKENS,
 };
 use crate::kernel::{Kernel, wgsl};
@@ -22,8 +22,7 @@ const PRODUCT_WORDS: usize = 2 * CHUNK * CHUNK + 3 * CHUNK + 4;
 /// The composed kernels: one for the products within chunks, one that passes through the chunks.
 pub(super) fn kernels(shape: RecurrenceShape, stride: usize, slot_words: usize) -> [Kernel; 2] {
     let complete = |kernel: Kernel| {
-        shape
-            .constants(kernel, stride)
+        recurrence_shape::constants(kernel, shape, stride)
             .constant("CHUNK", CHUNK)
             .constant("PRODUCT_WORDS", PRODUCT_WORDS)
             .module(wgsl!("shared/step"))
@@ -42,7 +41,7 @@ pub(super) fn kernels(shape: RecurrenceShape, stride: usize, slot_words: usize) 
         .binding("states")
         .binding("out")
         .binding("step")
-        .constant("VECTORS", shape.keys() / 4)
+        .constant("VECTORS", recurrence_shape::keys(shape) / 4)
         .constant("SLOT_WORDS", slot_words);
     [
         complete(products).module(wgsl!("chunk_products")),
@@ -65,5 +64,5 @@ pub(super) fn launch(
     let grid = [shape.heads as u32, chunks as u32, 1];
     within.launch(&[x, rates, shares, heads, &products, step], grid);
     let buffers = [x, heads, &products, states, out, step];
-    pass.launch(&buffers, [shape.workgroups(), 1, 1]);
+    pass.launch(&buffers, [recurrence_shape::workgroups(shape), 1, 1]);
 }

@@ -58,14 +58,17 @@ impl Fp8 {
             [count] | [1, count] if count == rows => [cols, 1],
             _ => rectangle.filter(|it| !it.contains(&0)).ok_or_else(misfit)?,
         };
-        let grid = [cols.div_ceil(found[0]), rows.div_ceil(found[1])];
-        if scales.element_count() != grid[0] * grid[1] {
+        // A stated rectangle may be larger than the matrix, and than addresses.
+        let rectangle = [found[0].min(cols), found[1].min(rows)];
+        let grid = [cols.div_ceil(rectangle[0]), rows.div_ceil(rectangle[1])];
+        // A grid of one column may be a list.
+        if scales.shape != grid && (grid[0] != 1 || scales.shape != grid[1..]) {
             return Err(misfit());
         }
         Ok(Fp8 {
             levels,
             scales,
-            rectangle: found,
+            rectangle,
         })
     }
 
@@ -260,7 +263,13 @@ mod tests {
                 "{shape:?}"
             );
         }
-        for (shape, rectangle) in [(&[3][..], None), (&[2, 2], None), (&[2, 2], Some([2, 2]))] {
+        for (shape, rectangle) in [
+            (&[3][..], None),
+            (&[2, 2], None),
+            (&[2, 2], Some([2, 2])),
+            // Columns and rows of the grid are exchanged.
+            (&[2, 3], Some([2, 2])),
+        ] {
             let made = Fp8::new(stored("F8_E4M3", &[6, 4], 0), scales(shape), rectangle);
             assert!(made.unwrap_err().to_string().contains("scales of shape"));
         }

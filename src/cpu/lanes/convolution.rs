@@ -16,8 +16,8 @@ pub const MAX_TAPS: usize = 16;
 const PART_ROWS: usize = 16;
 
 /// Sizes of a convolution, and where its inputs are.
-#[derive(Debug, Clone, Copy)]
-pub struct ConvolutionShape {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConvShape {
     /// Convolved values of a token.
     pub channels: usize,
     /// Tokens that a result depends on, the token itself included: 2 to [`MAX_TAPS`].
@@ -29,6 +29,13 @@ pub struct ConvolutionShape {
     pub at: usize,
     /// Columns of its rows.
     pub stride: usize,
+}
+
+impl ConvShape {
+    /// Words of a state: the last inputs of a sequence.
+    pub fn state_words(self) -> usize {
+        (self.taps - 1) * self.channels
+    }
 }
 
 /// What a convolution reads.
@@ -62,7 +69,7 @@ pub fn convolution(
     team: &Team,
     inputs: ConvolutionInputs,
     mut sequences: Vec<ConvolutionRows>,
-    shape: ConvolutionShape,
+    shape: ConvShape,
     out: &mut [f32],
 ) {
     assert!((2..=MAX_TAPS).contains(&shape.taps));
@@ -102,7 +109,7 @@ pub fn convolution(
 }
 
 /// Keeps the last inputs. A kept input is read before it is overwritten.
-fn keep(inputs: ConvolutionInputs, shape: ConvolutionShape, it: &mut ConvolutionRows) {
+fn keep(inputs: ConvolutionInputs, shape: ConvShape, it: &mut ConvolutionRows) {
     let (channels, before) = (shape.channels, shape.taps - 1);
     let added = it.rows.len();
     if it.is_new {
@@ -126,7 +133,7 @@ fn keep(inputs: ConvolutionInputs, shape: ConvolutionShape, it: &mut Convolution
 #[derive(Clone, Copy)]
 struct Source<'a> {
     inputs: ConvolutionInputs<'a>,
-    shape: ConvolutionShape,
+    shape: ConvShape,
     /// Its first row.
     first: usize,
     /// The inputs before that; none if they are zero.
@@ -137,7 +144,7 @@ impl Source<'_> {
     /// Elements of a part of a row: B, C and x, or the only one.
     #[inline(always)]
     fn column<L: F32x8>(&self, token: usize, part: usize, channel: usize) -> L {
-        let ConvolutionShape {
+        let ConvShape {
             channels,
             at,
             stride,
@@ -151,7 +158,7 @@ impl Source<'_> {
     /// What is convolved: the input `back` tokens before one.
     #[inline(always)]
     fn input<L: F32x8>(&self, token: usize, back: usize, channel: usize) -> L {
-        let ConvolutionShape { channels, taps, .. } = self.shape;
+        let ConvShape { channels, taps, .. } = self.shape;
         if back > token {
             let kept = taps - 1 + token - back;
             return match self.kept {
@@ -180,7 +187,7 @@ impl Kernel for Part<'_> {
     #[inline(always)]
     fn run<L: F32x8>(self) {
         let ConvolutionInputs { weights, bias, .. } = self.source.inputs;
-        let ConvolutionShape {
+        let ConvShape {
             channels,
             taps,
             is_gated,
@@ -225,7 +232,7 @@ mod tests {
         [(70, 4, false), (16, 3, true), (5, 2, false), (41, 16, true)];
 
     struct Case {
-        shape: ConvolutionShape,
+        shape: ConvShape,
         x: Vec<f32>,
         weights: Vec<f32>,
         bias: Vec<f32>,
@@ -235,7 +242,7 @@ mod tests {
         fn new((channels, taps, is_gated): (usize, usize, bool), rows: usize) -> Case {
             let stride = if is_gated { 3 } else { 1 } * channels + 3;
             Case {
-                shape: ConvolutionShape {
+                shape: ConvShape {
                     channels,
                     taps,
                     is_gated,
@@ -267,7 +274,7 @@ mod tests {
         }
 
         fn exact(&self, row: usize, channel: usize) -> f64 {
-            let ConvolutionShape {
+            let ConvShape {
                 channels,
                 taps,
                 is_gated,
@@ -287,7 +294,7 @@ mod tests {
 
         /// Results and kept inputs of steps that end before the given rows.
         fn found(&self, threads: usize, ends: &[usize]) -> [Vec<f32>; 2] {
-            let ConvolutionShape { channels, taps, .. } = self.shape;
+            let ConvShape { channels, taps, .. } = self.shape;
             let mut kept = vec![7.0; (taps - 1) * channels];
             let mut out = vec![0.0; self.x.len() / self.shape.stride * channels];
             let mut first = 0;

@@ -10,10 +10,8 @@ use super::{
 use crate::team::Team;
 
 /// Sizes and order of a gated norm, and where its gate is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GatedNormShape {
-    /// Columns of a row: whole groups.
-    pub columns: usize,
     /// Elements that are normalized together.
     pub group: usize,
     /// The values are gated before they are normalized.
@@ -26,11 +24,18 @@ pub struct GatedNormShape {
     pub stride: usize,
 }
 
-/// Normalizes and gates the rows `x` in place. `norm` is of one group or of all.
-pub fn gated_norm(team: &Team, x: &mut [f32], gate: &[f32], norm: &[f32], shape: GatedNormShape) {
-    assert!(shape.columns.is_multiple_of(shape.group) && norm.len().is_multiple_of(shape.group));
+/// Normalizes and gates the rows `x` of `columns`, which are whole groups, in place. `norm` is of one group or of all.
+pub fn gated_norm(
+    team: &Team,
+    x: &mut [f32],
+    columns: usize,
+    gate: &[f32],
+    norm: &[f32],
+    shape: GatedNormShape,
+) {
+    assert!(columns.is_multiple_of(shape.group) && norm.len().is_multiple_of(shape.group));
     let rows = x
-        .chunks_exact_mut(shape.columns)
+        .chunks_exact_mut(columns)
         .zip(gate.chunks_exact(shape.stride));
     let parts: Vec<_> = rows
         .map(|(x, gate)| {
@@ -108,7 +113,6 @@ mod tests {
         for (group, groups, shared, gates_first) in [(48, 3, true, false), (100, 2, false, true)] {
             let (rows, columns) = (5, group * groups);
             let shape = GatedNormShape {
-                columns,
                 group,
                 gates_first,
                 eps: 1e-5,
@@ -118,9 +122,9 @@ mod tests {
             let (x, gate) = (wave(rows * columns, 1), wave(rows * shape.stride, 2));
             let norm = wave(if shared { group } else { columns }, 3);
             let mut whole = x.clone();
-            gated_norm(&Team::new(1), &mut whole, &gate, &norm, shape);
+            gated_norm(&Team::new(1), &mut whole, columns, &gate, &norm, shape);
             let mut divided = x.clone();
-            gated_norm(&Team::new(3), &mut divided, &gate, &norm, shape);
+            gated_norm(&Team::new(3), &mut divided, columns, &gate, &norm, shape);
             assert_eq!(bits(&divided), bits(&whole));
             for backend in backends() {
                 let mut row = x[columns..2 * columns].to_vec();

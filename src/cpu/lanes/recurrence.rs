@@ -14,8 +14,8 @@ use crate::team::Team;
 /// Recurrences of fewer elements of states and tokens are not divided: another thread starts 3 to 5 us later.
 const MIN_DIVIDED: usize = 1 << 17;
 
-/// Sizes of a recurrence, and where its inputs are.
-#[derive(Debug, Clone, Copy)]
+/// Sizes of a recurrence, and where its inputs and its states are.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RecurrenceShape {
     /// Heads with a state of their own.
     pub heads: usize,
@@ -39,6 +39,15 @@ pub struct RecurrenceShape {
     pub rates: [usize; 2],
     /// The same of the shares.
     pub shares: [usize; 2],
+    /// First word of the states in a slot.
+    pub state_at: usize,
+}
+
+impl RecurrenceShape {
+    /// Words of the states of all heads.
+    pub fn state_words(self) -> usize {
+        self.heads * self.key_len * self.value_len
+    }
 }
 
 /// What a recurrence reads.
@@ -61,9 +70,9 @@ pub struct RecurrenceInputs<'a> {
 pub struct RecurrenceRows<'a> {
     /// Its rows.
     pub rows: Range<usize>,
-    /// Its states, `[heads, key_len, value_len]`.
-    pub states: &'a mut [f32],
-    /// Its states are zero before the first of the rows, whatever they hold.
+    /// Its slot, with the states `[heads, key_len, value_len]`.
+    pub slot: &'a mut [f32],
+    /// Its states are zero before the first of the rows, whatever the slot holds.
     pub is_new: bool,
 }
 
@@ -88,9 +97,10 @@ pub fn recurrence(
     let mut elements = 0;
     for it in sequences {
         let first = parts.len();
-        elements += it.rows.len() * it.states.len();
-        let states = it.states.chunks_exact_mut(shape.key_len * value_len);
-        parts.extend(states.take(heads).enumerate().map(|(head, state)| Head {
+        elements += it.rows.len() * shape.state_words();
+        let states = &mut it.slot[shape.state_at..][..shape.state_words()];
+        let states = states.chunks_exact_mut(shape.key_len * value_len);
+        parts.extend(states.enumerate().map(|(head, state)| Head {
             head,
             inputs,
             shape,
@@ -99,7 +109,6 @@ pub fn recurrence(
             is_new: it.is_new,
             out: Vec::with_capacity(it.rows.len()),
         }));
-        assert_eq!(parts.len(), first + heads, "a state per head");
         for _ in it.rows {
             for part in &mut parts[first..] {
                 part.out.extend(results.next());

@@ -38,6 +38,7 @@ impl Case {
             at: [1, keys + 1, 2 * keys + 1],
             rates: [0, 2 * heads],
             shares: [heads, 2 * heads],
+            state_at: 0,
         };
         let mut of_heads = wave(3 * heads, 3);
         of_heads[..heads]
@@ -66,7 +67,7 @@ impl Case {
     }
 
     fn states(&self) -> Vec<f32> {
-        vec![7.0; self.shape.heads * self.shape.key_len * self.shape.value_len]
+        vec![7.0; self.shape.state_words()]
     }
 
     /// Results and states by the formula.
@@ -139,7 +140,7 @@ impl Case {
         for &end in ends {
             let rows = RecurrenceRows {
                 rows: first..end,
-                states: &mut states,
+                slot: &mut states,
                 is_new: first == 0,
             };
             recurrence(
@@ -211,12 +212,12 @@ fn sequences_of_a_batch_do_not_depend_on_each_other() {
     let sequences = vec![
         RecurrenceRows {
             rows: 0..2,
-            states: &mut first,
+            slot: &mut first,
             is_new: true,
         },
         RecurrenceRows {
             rows: 2..3,
-            states: &mut second,
+            slot: &mut second,
             is_new: false,
         },
     ];
@@ -234,7 +235,7 @@ fn sequences_of_a_batch_do_not_depend_on_each_other() {
     let mut row = vec![0.0; columns];
     let rows = RecurrenceRows {
         rows: 2..3,
-        states: &mut states,
+        slot: &mut states,
         is_new: false,
     };
     recurrence(

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use super::{
-    convolution::{ConvolutionInputs, ConvolutionRows, ConvolutionShape, convolution},
+    convolution::{ConvShape, ConvolutionInputs, ConvolutionRows, convolution},
     gated_norm::{GatedNormShape, gated_norm},
     recurrence::{RecurrenceInputs, RecurrenceRows, RecurrenceShape, recurrence},
     test_values::wave,
@@ -101,6 +101,7 @@ fn recurrences(tokens: usize) {
         at: [0, INNER, 2 * INNER],
         rates: [0, 2 * HEADS],
         shares: [HEADS, 2 * HEADS],
+        state_at: 0,
     };
     let inputs = RecurrenceInputs {
         x: &x,
@@ -114,7 +115,7 @@ fn recurrences(tokens: usize) {
         let (states, out) = &mut *memory.borrow_mut();
         let rows = RecurrenceRows {
             rows: 0..tokens,
-            states,
+            slot: states,
             is_new: false,
         };
         recurrence(team, inputs, vec![rows], shape, out);
@@ -142,7 +143,7 @@ fn convolutions(tokens: usize) {
         }
         black_box(&out);
     });
-    let shape = ConvolutionShape {
+    let shape = ConvShape {
         channels: CHANNELS,
         taps: TAPS,
         is_gated: false,
@@ -181,7 +182,6 @@ fn gated_norms(tokens: usize) {
         black_box(&out);
     });
     let shape = GatedNormShape {
-        columns: INNER,
         group: LEN,
         gates_first: false,
         eps: 1e-6,
@@ -190,7 +190,7 @@ fn gated_norms(tokens: usize) {
     };
     report("gated_norm", tokens, plain, |team| {
         let mut out = x.clone();
-        gated_norm(team, &mut out, &gate, &norm, shape);
+        gated_norm(team, &mut out, INNER, &gate, &norm, shape);
         black_box(&out);
     });
 }

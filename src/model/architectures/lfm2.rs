@@ -6,7 +6,7 @@ use super::{
     shared::{kv_heads_of_layers, recurrent_without_kv_heads},
 };
 use crate::{
-    Result,
+    Error, Result,
     model::config::{ConfigJson, Keys, ModelConfig, QkNorm, Recurrence, recurrence::taps},
 };
 
@@ -60,7 +60,11 @@ fn read_json(json: &mut ConfigJson) -> Result<()> {
         let factor = json.number("block_ffn_dim_multiplier")?.unwrap_or(1.0);
         let width = ((2.0 * plain / 3.0).floor() * factor) as u32;
         let multiple = json.size("block_multiple_of")?.unwrap_or(256).max(1);
-        json.set("intermediate_size", width.next_multiple_of(multiple));
+        let width = width.checked_next_multiple_of(multiple);
+        let width = width.ok_or_else(|| {
+            Error::InvalidModelFile("config.json: the feed-forward is too wide".into())
+        })?;
+        json.set("intermediate_size", width);
     }
     Ok(())
 }

@@ -6,6 +6,8 @@ use crate::{Error, Result};
 
 /// Largest JSON file of a folder that is read, `tokenizer.json` apart.
 pub const MAX_JSON_BYTES: u64 = 32 << 20;
+/// Most elements of a head. Tables of rotations are made before the loader compares the size with those of tensors.
+const MAX_HEAD_DIM: u32 = 1 << 16;
 
 /// The members of a `config.json`, or of an object in it. Null counts as absent.
 #[derive(Debug, Clone)]
@@ -148,11 +150,16 @@ impl ConfigJson {
 
     /// Elements of a head.
     pub fn head_dim(&self) -> Result<u32> {
-        if let Some(head_dim) = self.size("head_dim")? {
-            return Ok(head_dim);
+        let head_dim = match self.size("head_dim")? {
+            Some(head_dim) => head_dim,
+            None => self.needed("hidden_size")? / self.needed("num_attention_heads")?.max(1),
+        };
+        match head_dim <= MAX_HEAD_DIM {
+            true => Ok(head_dim),
+            false => Err(Error::InvalidModelFile(format!(
+                "config.json: heads of {head_dim} elements; the limit is {MAX_HEAD_DIM}"
+            ))),
         }
-        let heads = self.needed("num_attention_heads")?.max(1);
-        Ok(self.needed("hidden_size")? / heads)
     }
 }
 

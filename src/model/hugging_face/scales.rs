@@ -7,6 +7,7 @@ use crate::{
     model::{architectures::Form, config::ConfigJson},
     weights::{
         converted::{Part, Selection},
+        quoted::quoted,
         safetensors::StoredTensor,
         scaled::{Fp8, Mxfp4},
     },
@@ -59,8 +60,8 @@ impl Scales {
     /// The part of a GGUF tensor that is made of `tensor` in this way.
     ///
     /// # Errors
-    /// [`Error::InvalidModelFile`] and [`Error::UnsupportedModel`] naming a tensor of the wrong type or shape, or without
-    /// its scales.
+    /// [`Error::InvalidModelFile`] and [`Error::UnsupportedModel`] naming a tensor of the wrong type or shape, without its
+    /// scales, or with scales that its type does not have.
     pub fn part(&self, mut tensor: StoredTensor, name: &str, form: Form) -> Result<Part> {
         let scales = self.tensors.get(&tensor.name).cloned();
         if let Form::Mxfp4(every_second) = form {
@@ -71,7 +72,15 @@ impl Scales {
             let blocks = Mxfp4::new(tensor, scales, every_second)?;
             return Ok(Part::Mxfp4(Box::new(blocks)));
         }
-        if let (Some(mut scales), Form::Plus(0.0), "F8_E4M3") = (scales, form, &*tensor.dtype) {
+        if let Some(mut scales) = scales {
+            let ("F8_E4M3", Form::Plus(0.0)) = (&*tensor.dtype, form) else {
+                return Err(Error::UnsupportedModel(format!(
+                    "tensor {} of type {} with scales in {}",
+                    quoted(&tensor.name),
+                    quoted(&tensor.dtype),
+                    quoted(&scales.name)
+                )));
+            };
             if scales.shape.is_empty() {
                 scales.shape = vec![1];
             }

@@ -155,6 +155,11 @@ fn what_architectures_here_do_otherwise_is_refused_by_name() {
         ),
         (
             "llama",
+            json!({ "head_dim": u32::MAX, "rope_scaling": { "type": "llama3", "factor": 8.0 } }),
+            &["heads of 4294967295 elements"],
+        ),
+        (
+            "llama",
             json!({ "quantization_config": { "quant_method": "hqq" } }),
             &["\"hqq\""],
         ),
@@ -234,6 +239,19 @@ fn packings_that_cannot_be_read_are_refused_by_name() {
     is_refused(
         block_on(read(&folder, Quantize::None)),
         &["o_proj.qweight is missing"],
+    );
+}
+
+#[test]
+fn scales_of_a_tensor_that_has_none_are_refused_by_name() {
+    let quantization = json!({ "quant_method": "fp8", "weight_block_size": [128, 128] });
+    let config = config("llama", json!({ "quantization_config": quantization }));
+    let matrix = "model.layers.0.self_attn.o_proj.weight";
+    let scales = "model.layers.0.self_attn.o_proj.weight_scale_inv";
+    let tensors = [EMBEDDINGS, (matrix, &[32, 32], 0.5), (scales, &[1, 1], 2.0)];
+    is_refused(
+        block_on(read(&folder(config, &tensors), Quantize::None)),
+        &["o_proj.weight", "F32", "o_proj.weight_scale_inv"],
     );
 }
 
@@ -814,6 +832,8 @@ fn members_of_recent_models_are_checked() {
         &["swiglu_limit"],
     );
     refused("lfm2", with(json!({ "conv_bias": true })), &["conv_bias"]);
+    let wide = json!({ "block_ffn_dim_multiplier": 1e12 });
+    refused("lfm2", with(wide), &["too wide"]);
     refused("lfm2", heads.clone(), &["layer_types is missing"]);
     refused(
         "qwen3_5_text",
