@@ -32,6 +32,7 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
           const channel = new BroadcastChannel("gpu-faults");
           channel.onmessage = ({ data }) => {
             if (data === "started") window.workers += 1;
+            if (data === "spinning") window.spins();
           };
           const { HEARTBEAT } = await import("/dist/thread/heartbeat.js");
           // 10 s on the software adapter, whose steps are long on a busy machine, and 5 s on the CPU.
@@ -41,8 +42,14 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
             device,
             workerUrl: "/fixtures/losing_worker.mjs",
           });
-          window.fault = (name) => channel.postMessage(name);
-          /** A streamed response, joined. `onChunk(count)` is called for every chunk. */
+          /** Causes this fault. Waits until the worker spins, which is in the middle of an answer of more than 256 unread tokens. */
+          window.fault = (name) => {
+            const { promise, resolve } = Promise.withResolvers();
+            window.spins = resolve;
+            channel.postMessage(name);
+            if (name === "spin") return promise;
+          };
+          /** A streamed response, joined. `onChunk(count)` is called for every chunk, and waited for. */
           window.streamed = async (body, onChunk = () => {}) => {
             const texts = [];
             const reasons = [];
@@ -56,7 +63,7 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
                 texts[index] = (texts[index] ?? "") + text;
                 reasons[index] ??= finish_reason;
               }
-              onChunk(++count);
+              await onChunk(++count);
             }
             return { texts, reasons, ids: ids.size, tokens: usage.completion_tokens };
           };
@@ -90,7 +97,7 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
    * Streams `body` while the worker fails, and with `both` asks for a whole answer at the same time; also gives how many workers were
    * started meanwhile.
    */
-  const through = (fault, page, { both = false } = {}) =>
+  const through = (fault, page, { body: asked = body, both = false } = {}) =>
     page.evaluate(
       async ([body, fault, both]) => {
         const before = window.workers;
@@ -101,13 +108,13 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
         };
         return { found, workers: window.workers - before };
       },
-      [body, fault, both],
+      [asked, fault, both],
     );
 
-  const assertSame = ({ found, workers }, expected) => {
+  const assertSame = ({ found, workers }, expected, tokens = 120) => {
     assert.deepEqual(found, expected);
     assert.equal(found.streamed.ids, 1, "all chunks have the same id");
-    assert.equal(found.streamed.tokens, 120);
+    assert.equal(found.streamed.tokens, tokens);
     assert.ok(workers > 0, "a new worker has loaded the model");
   };
 
@@ -123,6 +130,8 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
   });
 
   describe("on the CPU", () => {
+    // The CPU computes 60 tokens faster than a message arrives. The engine pauses after 256 unread ones.
+    const maxTokens = 400;
     let page;
     before(async () => {
       page = await openLosing("cpu");
@@ -130,13 +139,19 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
     after(() => page?.context().close());
 
     test('streams the same text through "spin"', async () => {
-      const undisturbed = await page.evaluate((body) => streamed(body), body);
-      assertSame(await through("spin", page), { streamed: undisturbed });
+      const long = { ...body, max_tokens: maxTokens / 2 };
+      const undisturbed = await page.evaluate((body) => streamed(body), long);
+      assertSame(await through("spin", page, { body: long }), { streamed: undisturbed }, maxTokens);
     });
 
     test("continues a stream without a seed and with logprobs", async () => {
       const { seed, n, ...unseeded } = body;
-      const fields = { ...unseeded, logprobs: 1, return_tokens_as_token_ids: true };
+      const fields = {
+        ...unseeded,
+        max_tokens: maxTokens,
+        logprobs: 1,
+        return_tokens_as_token_ids: true,
+      };
       const { ids, tokens, logprobs, isNew } = await page.evaluate(async (fields) => {
         let [tokens, count] = [0, 0];
         const ids = new Set();
@@ -148,12 +163,12 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
             tokens += choice.token_ids.length;
             logprobs.push(...choice.logprobs.text_offset);
           }
-          if (++count === 20) window.fault("spin");
+          if (++count === 20) await window.fault("spin");
         }
         return { ids: ids.size, tokens, logprobs, isNew: window.workers > workers };
       }, fields);
       assert.equal(ids, 1);
-      assert.equal(tokens, 60);
+      assert.equal(tokens, maxTokens);
       assert.ok(isNew, "another worker has continued it");
       assert.deepEqual(
         logprobs,
