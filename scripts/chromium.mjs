@@ -50,15 +50,20 @@ async function hasAdapter(browser) {
   }
 }
 
-/** A playwright `Browser`. INPAGE_ADAPTER=software ignores a real GPU; CHROMIUM is the browser's executable.
- * `ignoreDefaultArgs` are arguments of playwright's that are left out. `webgpu: false` starts a browser without WebGPU. */
+/**
+ * A playwright `Browser`. INPAGE_ADAPTER=software ignores a real GPU; CHROMIUM is the browser's executable.
+ * `ignoreDefaultArgs` are arguments of playwright's that are left out. `webgpu: false` starts a browser without WebGPU.
+ * `shellSuffices: true` starts the headless shell that INPAGE_HEADLESS_SHELL names, if it is set.
+ */
 export async function launchChromium({
   args = [],
   headless = true,
   ignoreDefaultArgs = [],
   webgpu = true,
+  shellSuffices = false,
 } = {}) {
-  const executablePath = await provideBrowser();
+  const shell = shellSuffices ? process.env.INPAGE_HEADLESS_SHELL : undefined;
+  const executablePath = shell || (await provideBrowser());
   const { chromium } = await import("playwright-core");
   const launch = async (adapter) => {
     try {

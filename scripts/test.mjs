@@ -3,6 +3,7 @@
 //! failed". Fails if anything failed. The checks themselves are in the tests.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { cpus } from "node:os";
 import { join } from "node:path";
 import { provideRealModels } from "../tests/real/models.mjs";
 import { buildTypeScript, buildWasm } from "./build.mjs";
@@ -11,7 +12,7 @@ import { buildFuzzer, fuzzAll, obstacle, targets } from "./fuzz.mjs";
 import { buildNotices } from "./notices.mjs";
 import { main, npmProgram, Remediable, root, run, say, which } from "./process.mjs";
 import { installPackages, isDebian } from "./setup/apt.mjs";
-import { provideBrowser } from "./setup/browser.mjs";
+import { provideBrowser, provideHeadlessShell } from "./setup/browser.mjs";
 import { provideNpmPackages } from "./setup/npm.mjs";
 import { requireRust } from "./setup/rust.mjs";
 import { provideVulkan } from "./setup/vulkan.mjs";
@@ -28,23 +29,33 @@ const INSTALL_LIMIT_MS = 3 * 60_000;
 /** Long enough to find what a change breaks for inputs like those of the corpus. `npm run fuzz` takes longer. */
 const FUZZ_SECONDS = 20;
 
+/** Milliseconds that all processors of the machine were idle, and that passed on them, since it started. */
+function processorTimes() {
+  const times = cpus().map((cpu) => cpu.times);
+  const idle = times.reduce((sum, it) => sum + it.idle, 0);
+  const all = times.reduce((sum, it) => sum + Object.values(it).reduce((a, b) => a + b, 0), 0);
+  return { idle, all };
+}
+
 /** Counts of one tier. `skipped` counts tests that report themselves as skipped. */
 class Tally {
   passed = 0;
   failed = 0;
   skipped = 0;
   failures = [];
-  /** `[name, seconds]` of every step. */
+  /** `[name, seconds, share of the processors' time that was not idle]` of every step. */
   steps = [];
 
   /** Runs a step of the tier and records how long it took. */
   async time(name, work) {
     say(`\n--- ${name}`);
-    const start = performance.now();
+    const [start, before] = [performance.now(), processorTimes()];
     try {
       return await work();
     } finally {
-      this.steps.push([name, (performance.now() - start) / 1000]);
+      const after = processorTimes();
+      const busy = 1 - (after.idle - before.idle) / Math.max(after.all - before.all, 1);
+      this.steps.push([name, (performance.now() - start) / 1000, busy]);
     }
   }
 
@@ -142,16 +153,20 @@ const cargoTest = (tally, name, args, env) =>
 // Their time is listed apart from that of the other tests.
 const GPU_TESTS = ["kernels", "parity"];
 
-/** Runs the files of a folder one at a time, because a software GPU or a model on the CPU keeps all cores busy. */
-async function nodeTests(tally, folder, env) {
-  await nodeTestFiles(tally, folder, testFilesIn(folder), 1, env);
+/** Runs the files of a folder, `concurrency` at a time: one where a model or a bundler keeps all cores busy. */
+async function nodeTests(tally, folder, concurrency, env) {
+  await nodeTestFiles(tally, folder, testFilesIn(folder), concurrency, env);
 }
 
 /**
- * Like `nodeTests`. Files with the real engine run two at a time: each keeps about one core busy, in a worker or in SwiftShader. Those
- * with a fake engine wait half of the time, so four run at once.
+ * Files with the real engine run two at a time: each keeps about one core busy, in a worker or in SwiftShader. Those
+ * with a fake engine wait half of the time, so four run at once. The headless shell serves where the harness allows it.
  */
-async function browserTests(tally, folder, env) {
+async function browserTests(tally, folder) {
+  const env = {
+    CHROMIUM: await provideBrowser(),
+    INPAGE_HEADLESS_SHELL: (await provideHeadlessShell()) ?? "",
+  };
   const usesEngine = (file) => readFileSync(join(root, file), "utf8").includes("wasmIsBuilt");
   const files = testFilesIn(folder);
   const [real, fake] = [files.filter(usesEngine), files.filter((file) => !usesEngine(file))];
@@ -267,13 +282,11 @@ const TIERS = {
   },
   browser: async (tally) => {
     await provideBuild(tally);
-    const env = { CHROMIUM: await provideBrowser() };
-    await browserTests(tally, "tests/browser", env);
+    await browserTests(tally, "tests/browser");
   },
   delivery: async (tally) => {
     await provideBuild(tally);
-    const env = { CHROMIUM: await provideBrowser() };
-    await browserTests(tally, "tests/delivery", env);
+    await browserTests(tally, "tests/delivery");
   },
   conformance: async (tally) => {
     await buildServer(tally);
@@ -305,7 +318,7 @@ const TIERS = {
   clients: async (tally) => {
     await buildServer(tally);
     await provideBuild(tally);
-    await nodeTests(tally, "tests/clients");
+    await nodeTests(tally, "tests/clients", 2);
   },
   real: async (tally) => {
     const { reason } = await provideRealModels();
@@ -317,7 +330,7 @@ const TIERS = {
     await buildServer(tally);
     await provideBuild(tally);
     const env = { CHROMIUM: await provideBrowser() };
-    await nodeTests(tally, "tests/real", env);
+    await nodeTests(tally, "tests/real", 1, env);
   },
   firefox: async (tally) => {
     if (!(await isProvided(tally, "Firefox", findFirefox, ["firefox-esr"]))) return;
@@ -331,17 +344,17 @@ const TIERS = {
   },
   node: async (tally) => {
     await provideBuild(tally);
-    await nodeTests(tally, "tests/node");
+    await nodeTests(tally, "tests/node", 2);
   },
   package: async (tally) => {
     await provideBuild(tally);
     const env = { CHROMIUM: await provideBrowser() };
-    await nodeTests(tally, "tests/package", env);
+    await nodeTests(tally, "tests/package", 1, env);
   },
   docs: async (tally) => {
     await provideBuild(tally);
     const env = { CHROMIUM: await provideBrowser() };
-    await nodeTests(tally, "tests/docs", env);
+    await nodeTests(tally, "tests/docs", 2, env);
   },
 };
 
@@ -455,17 +468,19 @@ const SLOWEST_STEPS = 20;
 
 function printTable(rows) {
   const print = (line) => process.stdout.write(`${line}\n`);
-  const line = (name, taken) => print(`    ${name.padEnd(44)}${taken.toFixed(1).padStart(9)}`);
-  print("\ntier         passed failed skipped   seconds");
+  const percent = (share) => `${(100 * share).toFixed(0)} %`.padStart(7);
+  const line = ([name, taken, busy]) =>
+    print(`    ${name.padEnd(44)}${taken.toFixed(1).padStart(9)}${percent(busy)}`);
+  print("\ntier         passed failed skipped   seconds   busy");
   for (const { name, tally, seconds } of rows) {
     const counts = [tally.passed, tally.failed, tally.skipped].map((n) => String(n).padStart(6));
     print(`${name.padEnd(12)} ${counts.join(" ")}   ${seconds.toFixed(1).padStart(9)}`);
-    for (const [step, taken] of tally.steps) line(step, taken);
+    for (const step of tally.steps) line(step);
     for (const failure of tally.failures) print(`  failed: ${failure}`);
   }
   const steps = rows.flatMap(({ tally }) => tally.steps).sort((a, b) => b[1] - a[1]);
   print("\nslowest steps");
-  for (const [step, taken] of steps.slice(0, SLOWEST_STEPS)) line(step, taken);
+  for (const step of steps.slice(0, SLOWEST_STEPS)) line(step);
   print("");
 }
 

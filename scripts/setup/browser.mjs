@@ -69,3 +69,23 @@ export async function provideBrowser() {
     "Install Chrome (https://www.google.com/chrome) or set CHROMIUM to the browser's executable.",
   );
 }
+
+const SHELL_INSTALL_LIMIT_MS = 3 * 60_000;
+
+/**
+ * The path of Chromium's headless shell, which Debian packages apart from the browser, or undefined. It has the engine of the
+ * browser without its interface, and opens a page in less than half of the processor time. With CHROMIUM set, all tests use
+ * that browser.
+ */
+export async function provideHeadlessShell() {
+  if (process.env.CHROMIUM) return undefined;
+  const name = "chromium-headless-shell";
+  if (!which(name) && isDebian()) {
+    try {
+      await installPackages([name], "a headless shell", SHELL_INSTALL_LIMIT_MS);
+    } catch (error) {
+      if (!(error instanceof Remediable)) throw error;
+    }
+  }
+  return which(name);
+}

@@ -13,6 +13,7 @@ test("images are measured in the page", {
   skip: !wasmIsBuilt && "skipped: the wasm module is not built",
 }, async () => {
   const harness = await startHarness({
+    wholeBrowser: true,
     mounts: { "/models/": join(root, "tests/parity/images/") },
   });
   try {

@@ -11,7 +11,7 @@ describe("the device of an engine", { skip }, () => {
   let harness;
   let page;
   before(async () => {
-    harness = await startHarness();
+    harness = await startHarness({ wholeBrowser: true });
     page = await harness.open();
   });
   after(() => harness?.close());

@@ -19,7 +19,7 @@ const skip = !wasmIsBuilt
 
 let harness;
 before(async () => {
-  harness = await startHarness({ mounts: { "/stories.gguf": STORIES } });
+  harness = await startHarness({ mounts: { "/stories.gguf": STORIES }, wholeBrowser: true });
 });
 after(() => harness?.close());
 beforeEach((context) => {

@@ -91,16 +91,18 @@ export const bundleFakeWorker = (outfile) =>
 
 /**
  * Starts a server and a browser. `open()` opens a page with empty storage; `open(context)` opens another tab of the
- * same profile. `mounts` are served in addition. With `isolated`, pages are cross-origin isolated.
+ * same profile. `mounts` are served in addition. With `isolated`, pages are cross-origin isolated. With `wholeBrowser`, the
+ * browser is never the headless shell, which has no back/forward cache and is no browser that people use.
  */
 export async function startHarness({
   mounts = {},
   args = [],
   ignoreDefaultArgs = [],
   isolated = false,
+  wholeBrowser = false,
 } = {}) {
   const server = await startServer(mounts, { isolated });
-  const browser = await launchChromium({ args, ignoreDefaultArgs });
+  const browser = await launchChromium({ args, ignoreDefaultArgs, shellSuffices: !wholeBrowser });
   return {
     origin: server.origin,
     browser,

@@ -32,7 +32,7 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
   let at;
 
   before(async () => {
-    harness = await startHarness();
+    harness = await startHarness({ wholeBrowser: true });
     server = await startModelServer(state);
     at = (name) => new URL(name, server.url).href;
   });

@@ -11,7 +11,7 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
   let expected;
 
   before(async () => {
-    harness = await startHarness();
+    harness = await startHarness({ wholeBrowser: true });
     page = await openLosing("webgpu");
     expected = await page.evaluate(
       async (body) => ({ streamed: await streamed(body), whole: await whole(body) }),

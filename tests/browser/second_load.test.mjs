@@ -13,7 +13,7 @@ describe("a second load", { skip: !wasmIsBuilt && "the wasm module is not built"
   let first;
 
   before(async () => {
-    harness = await startHarness();
+    harness = await startHarness({ wholeBrowser: true });
     ({ context, result: first } = await load());
   });
   after(() => harness?.close());

@@ -18,7 +18,7 @@ let harness;
 let page;
 let heapOfWorker;
 before(async () => {
-  harness = await startHarness({ args: ["--js-flags=--expose-gc"] });
+  harness = await startHarness({ args: ["--js-flags=--expose-gc"], wholeBrowser: true });
   page = await harness.open();
   await page.evaluate(async (device) => {
     window.engine = await inpage.createEngine({

@@ -11,7 +11,10 @@ let page;
 
 before(async () => {
   // By default, playwright disables the back/forward cache.
-  harness = await startHarness({ ignoreDefaultArgs: ["--disable-back-forward-cache"] });
+  harness = await startHarness({
+    ignoreDefaultArgs: ["--disable-back-forward-cache"],
+    wholeBrowser: true,
+  });
 });
 after(() => harness?.close());
 beforeEach(async () => {

@@ -22,7 +22,7 @@ describe("WebGPU calls", { skip: !wasmIsBuilt && "skipped: the wasm module is no
   let reference;
 
   before(async () => {
-    harness = await startHarness();
+    harness = await startHarness({ wholeBrowser: true });
     server = await startModelServer(state);
     const page = await openLoading();
     reference = { page, ...(await countsWhenReady(page)) };
