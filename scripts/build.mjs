@@ -143,20 +143,24 @@ export async function buildWasm(
   let linking = testHooks ? QUICKER : [];
   if ((dev || !shipped) && !isFresh(name, inputsOf(linking), files))
     linking = dev ? QUICKER : LARGER;
-  await cachedStep(name, inputsOf(linking), files, async () => {
+  const module = cachedStep(name, inputsOf(linking), files, async () => {
     const build = `${name}-${inputsOf([])}`;
     const compiled = await compile(toolchain, features, linking, build);
     const work = await bind(await bindgen, compiled);
-    const module = join(work, "inpage_bg.wasm");
-    if (linking.length === 0) await optimize(module);
-    const named = readFileSync(module);
+    const bound = join(work, "inpage_bg.wasm");
+    if (linking.length === 0) await optimize(bound);
+    const named = readFileSync(bound);
     writeFileSync(join(root, dist, CRATES), JSON.stringify(codeByCrate(named), null, 1));
     writeFileSync(join(root, dist, WASM), withoutNames(named));
     const glue = readFileSync(join(work, "inpage.js"), "utf8");
     writeFileSync(join(root, dist, GLUE), withSharedMemory(glue));
     say(`  ${dist}/${WASM} ${mebibytes(`${dist}/${WASM}`)}`);
   });
-  if (!replayBench) await buildCpuKernels({ toolchain }, dist);
+  // The compiler links the module on one core, for minutes: the kernels are compiled beside it.
+  const kernels = replayBench ? undefined : buildCpuKernels({ toolchain }, dist);
+  for (const step of await Promise.allSettled([module, kernels])) {
+    if (step.status === "rejected") throw step.reason;
+  }
 }
 
 // The module works in the memory of the main module: it has no memory and no data of its own, and JavaScript sets where its
