@@ -80,6 +80,33 @@ describe("a URL", () => {
     assert.ok(!second.progress.some(({ phase }) => phase === "download"), "downloaded again");
   });
 
+  test("is downloaded while the module of the engine arrives", async () => {
+    const loaded = page.evaluate(async (url) => {
+      let release;
+      const released = new Promise((resolve) => {
+        release = resolve;
+      });
+      await new Promise((resolve) => {
+        void navigator.locks.request("start", () => {
+          resolve();
+          return released;
+        });
+      });
+      const phases = new Set();
+      const engine = await startFake({
+        ...{ model: { url }, fakeStartLock: "start" },
+        onProgress({ phase, loadedBytes, totalBytes }) {
+          phases.add(phase);
+          if (phase === "download" && loadedBytes === totalBytes) release();
+        },
+      });
+      const info = await engine.info();
+      return { digest: info.sourceDigest, phases: [...phases] };
+    }, server.url);
+    const expected = { digest: digestOf(FIRST), phases: ["download", "load", "ready"] };
+    assert.deepEqual(await loaded, expected);
+  });
+
   test("works offline after the first visit", async () => {
     await load();
     await server.close();

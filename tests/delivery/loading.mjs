@@ -13,7 +13,7 @@ export const PIECE = 3000;
 
 export const hexOf = (bytes) => createHash("sha256").update(bytes).digest("hex");
 
-const createHasher = () => {
+const createHasher = async () => {
   const hash = createHash("sha256");
   return { update: (bytes) => hash.update(bytes), finish: () => hash.digest("hex") };
 };

@@ -17,7 +17,7 @@ import { randomBytes } from "./random.mjs";
 
 const FILE = randomBytes(9_000_000, 1);
 
-const createHasher = () => {
+const createHasher = async () => {
   const hash = createHash("sha256");
   return { update: (bytes) => hash.update(bytes), finish: () => hash.digest("hex") };
 };

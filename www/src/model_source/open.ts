@@ -3,7 +3,7 @@
 import type { LoadProgress, ModelLocation } from "../exchange/protocol.js";
 import { blobSource } from "./sources/blob.js";
 import { type Clock, systemClock } from "./transfer/clock.js";
-import type { Hasher } from "./store/hash.js";
+import type { CreateHasher } from "./store/hash.js";
 import { openMirrored } from "./sources/mirrors.js";
 import { openLocalFile } from "./sources/local_file.js";
 import { FOLDER_CONFIG, type RemoteFile, locatedFiles } from "./sources/named_files.js";
@@ -29,7 +29,7 @@ export interface OpenOptions {
   /** Where the files are kept. */
   onStorage?: ((report: StorageReport) => void) | undefined;
   /** Creates the hash of a whole file, where one is expected. */
-  createHasher?: (() => Hasher) | undefined;
+  createHasher?: CreateHasher | undefined;
   /** The first file of a folder. */
   config?: string;
   /** The clock; tests give their own. */

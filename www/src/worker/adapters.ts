@@ -58,7 +58,7 @@ export class AdapterChanges {
     const ended = new AbortController();
     const reading = AbortSignal.any([signal, ended.signal]);
     try {
-      const createHasher = () => engine.createHasher();
+      const createHasher = async () => engine.createHasher();
       const options = { signal, reading, pause: this.#pause, createHasher };
       const adapters = await openAdapters(lora, options);
       await orAborted(engine.setLora(adapters), signal);

@@ -45,8 +45,8 @@ export async function loadModel(
     if (!isDownloading) report({ phase: "load", loadedBytes, totalBytes });
   };
   try {
-    const engine = await life.engine;
-    const createHasher = () => engine.createHasher();
+    // The download begins while the wasm module arrives.
+    const createHasher = async () => (await life.engine).createHasher();
     const options = { signal, pause, reading, createHasher };
     const progress = new DownloadProgress(onDownload);
     const [files, tower, adapters] = await Promise.all([
@@ -54,6 +54,7 @@ export async function loadModel(
       projector && openProjector(projector, { ...options, progress, onStorage }),
       openAdapters(lora, options),
     ]);
+    const engine = await life.engine;
     const towerBytes = () => tower?.openedBytes ?? 0;
     if (mayRead) {
       const needed = await orAborted(Promise.resolve(engine.memoryNeeded?.(files)), signal);

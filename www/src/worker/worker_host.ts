@@ -114,6 +114,9 @@ class WorkerHost {
   async #start(options: StartOptions): Promise<void> {
     this.#isLoading = true;
     const kept = new KeptKernels(options);
+    const loaded = this.#load(options);
+    // Awaited below, unless the engine cannot be created, which ends the load.
+    loaded.catch(() => {});
     try {
       const { life } = this;
       const onDeath = (failure: EngineFailure) => life.die(failure);
@@ -125,13 +128,7 @@ class WorkerHost {
       return;
     }
     try {
-      const onProgress = (progress: LoadProgress) => this.#post({ type: "progress", progress });
-      this.#storage.expect(options.model);
-      const onStorage = (report: StorageReport) => this.#storage.add(report);
-      const mayRead = options.asksToLoad ? (bytes: number) => this.#ask(bytes) : undefined;
-      if (options.asksToLoad) await this.#ask(undefined);
-      const hooks = { pause: this.#pause, onProgress, onStorage, mayRead };
-      await loadModel(options, this.life, hooks);
+      await loaded;
       const engine = await this.life.engine;
       const kernels = engine.kernels?.();
       this.#isLoading = false;
@@ -149,6 +146,17 @@ class WorkerHost {
       const failure = { code, message: messageOf(error) };
       this.#post({ type: "load-failed", failure, permanent: isPermanent(error) });
     }
+  }
+
+  /** Opens the model while the engine is created, and loads it then. */
+  async #load(options: StartOptions): Promise<void> {
+    const onProgress = (progress: LoadProgress) => this.#post({ type: "progress", progress });
+    this.#storage.expect(options.model);
+    const onStorage = (report: StorageReport) => this.#storage.add(report);
+    const mayRead = options.asksToLoad ? (bytes: number) => this.#ask(bytes) : undefined;
+    if (options.asksToLoad) await this.#ask(undefined);
+    const hooks = { pause: this.#pause, onProgress, onStorage, mayRead };
+    await loadModel(options, this.life, hooks);
   }
 
   /** Asks the page whether the load may go on; the endpoint answers meanwhile. */

@@ -65,7 +65,7 @@ async function hasExpectedHash(
   const { note, number } = version;
   if (file.sha256 === undefined || createHasher === undefined) return true;
   if (note.isHashVerified) return note.sha256 === file.sha256;
-  const hasher = createHasher();
+  const hasher = await createHasher();
   const data = await store.data(number);
   for (let offset = 0; offset < data.size; offset += note.chunkBytes) {
     signal.throwIfAborted();

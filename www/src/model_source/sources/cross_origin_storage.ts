@@ -43,7 +43,7 @@ export async function crossOriginSource(context: Context, arrival: Arrival): Pro
   try {
     const handle = await storage.requestFileHandle({ algorithm: "SHA-256", value });
     const stored = await handle.getFile();
-    const hasher = createHasher();
+    const hasher = await createHasher();
     for (let offset = 0; offset < stored.size; offset += context.chunkBytes) {
       signal.throwIfAborted();
       const chunk = stored.slice(offset, offset + context.chunkBytes);

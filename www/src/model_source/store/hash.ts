@@ -9,6 +9,9 @@ export interface Hasher {
   finish(): string | Promise<string>;
 }
 
+/** Creates a hasher: the wasm module has it, which may still be arriving. */
+export type CreateHasher = () => Promise<Hasher>;
+
 export async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
 }

@@ -4,7 +4,7 @@
 
 import type { ChunkStore } from "../store/chunk_store.js";
 import { isStorageFailure } from "../store/failure.js";
-import { type Hasher, sameBytes, sha256 } from "../store/hash.js";
+import { type CreateHasher, type Hasher, sameBytes, sha256 } from "../store/hash.js";
 import { type Sink, changed } from "./transfer.js";
 import type { FileVersion } from "../store/version.js";
 
@@ -17,7 +17,7 @@ export interface IntakeOptions {
   /** Called when `spare` is used for the first time. */
   onSpare?: (failure: DOMException) => void;
   /** Creates the hash of the whole file, if one is expected. */
-  createHasher?: (() => Hasher | undefined) | undefined;
+  createHasher?: (() => Promise<Hasher | undefined>) | undefined;
   /** Called when an answer begins and when bytes have arrived. */
   onArrived: () => void;
 }
@@ -95,7 +95,7 @@ export class Intake implements Sink {
       const bytes = await store.read(index, 0, chunkBytes);
       if (!sameBytes(await sha256(bytes), hash)) break;
       this.#hashes.push(hash);
-      this.#addToWhole(index, bytes);
+      await this.#addToWhole(index, bytes);
     }
     await store.truncate(this.#hashes.length);
     this.#position = this.#hashes.length * chunkBytes;
@@ -160,12 +160,12 @@ export class Intake implements Sink {
   }
 
   /** The hash of the whole file, once it has arrived. */
-  async wholeHash(createHasher: () => Hasher): Promise<string> {
+  async wholeHash(createHasher: CreateHasher): Promise<string> {
     if (this.#hasher !== undefined && this.#hasherChunks === this.#hashes.length) {
       return this.#hasher.finish();
     }
     const { chunkBytes } = this.#options;
-    const hasher = createHasher();
+    const hasher = await createHasher();
     for (let offset = 0; offset < this.#position; offset += chunkBytes) {
       hasher.update(await this.read(offset, Math.min(chunkBytes, this.#position - offset)));
     }
@@ -204,7 +204,7 @@ export class Intake implements Sink {
     this.#held = undefined;
     await this.#put(index, bytes, hash);
     this.#hashes.push(hash);
-    this.#addToWhole(index, bytes);
+    await this.#addToWhole(index, bytes);
   }
 
   /** The bytes that came a second time differ from this chunk on. */
@@ -222,9 +222,9 @@ export class Intake implements Sink {
     await spare?.truncate(index);
   }
 
-  #addToWhole(index: number, bytes: Uint8Array): void {
+  async #addToWhole(index: number, bytes: Uint8Array): Promise<void> {
     if (index === 0) {
-      this.#hasher = this.#options.createHasher?.();
+      this.#hasher = await this.#options.createHasher?.();
       this.#hasherChunks = 0;
     }
     if (this.#hasher === undefined || this.#hasherChunks !== index) return;

@@ -4,7 +4,7 @@ import type { CrossOriginUse } from "../../exchange/protocol.js";
 import type { Clock } from "./clock.js";
 import type { FetchFile } from "./http.js";
 import { BlobStore } from "../store/chunk_store.js";
-import type { Hasher } from "../store/hash.js";
+import type { CreateHasher, Hasher } from "../store/hash.js";
 import { Intake } from "./intake.js";
 import type { OnBytes } from "../../byte_source.js";
 import type { Transfer } from "./transfer.js";
@@ -47,7 +47,7 @@ export interface SourceOptions {
   /** Another server is asked if this one fails: see `Transfer`. */
   hasMirror?: boolean | undefined;
   /** Creates the hash of a whole file; without it, only chunks are verified. */
-  createHasher?: (() => Hasher) | undefined;
+  createHasher?: CreateHasher | undefined;
   /** How the storage that sites share is used; undefined: not at all. */
   crossOrigin?: CrossOriginUse | undefined;
   /** The clock; tests give their own. */
@@ -67,7 +67,7 @@ export interface Context {
   clock: Clock;
   chunkBytes: number;
   windowBytes: number;
-  createHasher: (() => Hasher) | undefined;
+  createHasher: CreateHasher | undefined;
   crossOrigin: CrossOriginUse | undefined;
   onBytes: OnBytes;
   onWaiting: OnBytes;
@@ -109,7 +109,7 @@ export async function verifyHash(context: Context, intake: Intake): Promise<stri
 }
 
 /** A hash of the whole file, if one is expected. */
-export function hasherFor(context: Context, intake: Intake): Hasher | undefined {
+export async function hasherFor(context: Context, intake: Intake): Promise<Hasher | undefined> {
   return expectedHash(context, intake) === undefined ? undefined : context.createHasher?.();
 }
 
