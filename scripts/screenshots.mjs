@@ -6,6 +6,7 @@ import { existsSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import sharp from "sharp";
+import { canSend, done, says as saysWithin, send, visitor } from "../tests/browser/demo_page.mjs";
 import { provideRealModels } from "../tests/real/models.mjs";
 import { launchChromium } from "./chromium.mjs";
 import { main, Remediable, root, say } from "./process.mjs";
@@ -44,15 +45,10 @@ async function modelsOf({ model, embeddings }) {
 }
 
 /** Opens the demo with what it has kept of an earlier visit. */
-async function openDemo({ browser, origin, messages }, options, memory) {
-  const context = await browser.newContext(options);
-  await context.addInitScript((kept) => {
-    for (const [key, value] of Object.entries(kept)) {
-      const name = `inpage-demo ${key}`;
-      if (localStorage.getItem(name) === null) localStorage.setItem(name, value);
-    }
-  }, memory);
+async function openDemo(setting, options, memory) {
+  const context = await visitor(setting, memory, options);
   const page = await context.newPage();
+  const { messages, origin } = setting;
   page.setDefaultTimeout(LIMIT_MS);
   page.on("console", (message) => messages.push(`${message.type()}: ${message.text()}`));
   page.on("pageerror", (error) => messages.push(`error: ${error.message}`));
@@ -60,18 +56,13 @@ async function openDemo({ browser, origin, messages }, options, memory) {
   return page;
 }
 
-const says = (page, selector, words) =>
-  page.waitForFunction(
-    ([selector, words]) => document.querySelector(selector)?.textContent.includes(words),
-    [selector, words],
-  );
+const says = (page, selector, pattern) => saysWithin(page, selector, pattern, LIMIT_MS);
 
 async function ask(page, text) {
-  await page.waitForSelector('#chat-send[aria-disabled="false"]');
-  await page.fill("#chat-text", text);
-  await page.press("#chat-text", "Enter");
-  await says(page, "#chat-state", "Writing");
-  await says(page, "#chat-state", "Done");
+  await canSend(page);
+  await send(page, text);
+  await says(page, "#chat-state", /Writing/);
+  await done(page);
 }
 
 /** Few colours: the pictures are a third as large. */
@@ -92,12 +83,12 @@ const SCENES = {
     await ask(page, "Give me three tips for learning a language.");
     // The model and the conversation come back.
     await page.reload();
-    await says(page, "#messages", "Give me three tips");
+    await says(page, "#messages", /Give me three tips/);
     await ask(page, "Which one should I start with?");
     await write(page, "demo.png");
     // The list of models then knows the speed of this device.
     await page.click("#models-tab");
-    await says(page, "#gallery", "Speed here");
+    await says(page, "#gallery", /Speed here/);
     await write(page, "demo-models.png");
     await page.context().close();
   },
@@ -109,11 +100,11 @@ const SCENES = {
   },
   async write(setting) {
     const page = await openDemo(setting, DESKTOP, { tab: "write" });
-    await says(page, "#model-state", "is ready");
+    await says(page, "#model-state", /is ready/);
     await page.fill("[name=max_tokens]", "90");
     await page.click("#tour-next");
     await page.click("#tour-next");
-    await says(page, "#run-state", "Done");
+    await says(page, "#run-state", /Done/);
     await write(page, "demo-write.png");
     await page.context().close();
   },
@@ -123,11 +114,11 @@ const SCENES = {
     const kept = JSON.stringify({ name: "all-MiniLM-L6-v2", option });
     const memory = { tab: "search", "search-model": kept };
     const page = await openDemo(setting, DESKTOP, memory);
-    await says(page, "#search-model-state", "is ready");
+    await says(page, "#search-model-state", /is ready/);
     await page.fill("#search-text", NOTES);
     await page.fill("#search-query", "When must I feed the animal its pills?");
     await page.click("#search-submit");
-    await says(page, "#search-state", "closest of");
+    await says(page, "#search-state", /closest of/);
     await page.locator("#search-results").scrollIntoViewIfNeeded();
     await write(page, "demo-search.png");
     await page.context().close();

@@ -20,8 +20,12 @@ export async function fakeDemo(models = []) {
   writeFileSync(
     join(folder, "catalog.js"),
     `export const catalog = ${JSON.stringify(models)};
-    // What it recommends is in its models.
-    export const recommendModels = async () => catalog.map((model) => ({ obstacles: [], ...model.advice, model }));`,
+    // What it recommends is in its models, and scaled by a speed that was measured.
+    export const recommendModels = async ({ measured } = {}) => catalog.map((model) => {
+      const { bytes } = catalog.find(({ name }) => name === measured?.model) ?? {};
+      const tokensPerSecond = bytes && (measured.tokensPerSecond * bytes) / model.bytes;
+      return { obstacles: [], ...model.advice, ...(bytes && { tokensPerSecond }), model };
+    });`,
   );
   return {
     ...DEMO,

@@ -9,16 +9,44 @@ import { startHarness, wasmIsBuilt } from "./harness.mjs";
 
 const skip = !wasmIsBuilt && "skipped: the wasm module is not built";
 const CDN = "https://cdn.jsdelivr.net/**";
-/** What `www/measure/peers.js` uses of wllama. */
-const FAKE_WLLAMA = `export class Wllama {
+/** What `www/measure/peers.js` uses of wllama; `isEndless` generations end with their signal. */
+const fakeWllama = (isEndless) => `export class Wllama {
   async loadModel([file]) { if (file.size < 1000) throw new Error("no model"); }
-  async createCompletion({ onData, max_tokens }) {
-    for (let i = 0; i < max_tokens; i++) {
+  async createCompletion({ onData, max_tokens, abortSignal }) {
+    for (let i = 0; ${isEndless} || i < max_tokens; i++) {
       await new Promise((resolve) => setTimeout(resolve, 2));
+      abortSignal.throwIfAborted();
+      globalThis.generated = (globalThis.generated ?? 0) + 1;
       onData({ choices: [{ finish_reason: null }], timings: { prompt_n: 130 } });
     }
   }
+  async exit() { globalThis.exits = (globalThis.exits ?? 0) + 1; }
 }`;
+/** What it uses of transformers.js. */
+const ENDLESS_TRANSFORMERS = `export const env = {};
+export class Tensor {}
+export class InterruptableStoppingCriteria { interrupt() { this.interrupted = true; } }
+export const AutoModelForCausalLM = {
+  async from_pretrained() {
+    await (await env.fetch("/measure/index.html")).text();
+    return {
+      async generate({ streamer, stopping_criteria }) {
+        while (!stopping_criteria.interrupted) {
+          await new Promise((resolve) => setTimeout(resolve, 2));
+          globalThis.generated = (globalThis.generated ?? 0) + 1;
+          streamer.put();
+        }
+      },
+      async dispose() { globalThis.exits = (globalThis.exits ?? 0) + 1; },
+    };
+  },
+};`;
+
+/** Answers requests to the CDN with a script. */
+const script = (body) => (route) => {
+  const headers = { "access-control-allow-origin": "*" };
+  return route.fulfill({ contentType: "text/javascript", body, headers });
+};
 
 let harness;
 before(async () => {
@@ -65,8 +93,7 @@ test("a runtime from the CDN is measured with the same file, and only if it is t
   const asked = [];
   const page = await open((route) => {
     asked.push(route.request().url());
-    const headers = { "access-control-allow-origin": "*" };
-    return route.fulfill({ contentType: "text/javascript", body: FAKE_WLLAMA, headers });
+    return script(fakeWllama(false))(route);
   });
   for (const box of ["#webgpu", "#cpu"]) await page.uncheck(box);
   await page.click("#start");
@@ -84,3 +111,27 @@ test("a runtime from the CDN is measured with the same file, and only if it is t
   assert.ok(results[0].decode > 50 && results[0].decode < 600, `${results[0].decode}`);
   await page.context().close();
 });
+
+for (const [id, body] of [
+  ["wllama", fakeWllama(true)],
+  ["transformers", ENDLESS_TRANSFORMERS],
+]) {
+  test(`Stop ends a measurement of ${id} that runs`, { skip }, async () => {
+    const page = await open(script(body));
+    for (const box of ["#webgpu", "#cpu"]) await page.uncheck(box);
+    await page.check(`#${id}`);
+    await page.click("#start");
+    await page.waitForFunction(() => globalThis.generated > 10);
+    await page.click("#stop");
+    await page.locator("#state", { hasText: "Stopped." }).waitFor({ timeout: 10_000 });
+    const { generated, exits } = await page.evaluate(() => {
+      const { generated, exits } = globalThis;
+      return { generated, exits };
+    });
+    assert.equal(exits, 1);
+    assert.deepEqual(await rows(page), []);
+    await page.waitForTimeout(50);
+    assert.equal(await page.evaluate(() => globalThis.generated), generated);
+    await page.context().close();
+  });
+}

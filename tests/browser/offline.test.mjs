@@ -119,7 +119,7 @@ test("a page that was never kept says so without a server", async () => {
   await context.close();
 });
 
-test("keeping a page asks once for what a script names and does not exist, and never for names of the package", async () => {
+test("each reading asks once for what a script names and does not exist, and never for names of the package", async () => {
   const files = versioned("v1");
   files["app.js"] += '\nwindow.names = ["none.js"];';
   const site = await startSite(files);
@@ -133,7 +133,40 @@ test("keeping a page asks once for what a script names and does not exist, and n
     await start();
     await serving.keptOffline;
   });
-  assert.deepEqual(missing, ["/none.js"]);
+  assert.deepEqual(missing, ["/none.js", "/none.js"]);
+  await context.close();
+  await site.down();
+});
+
+test("a file that comes late in a deployment is kept, too", async () => {
+  const site = await startSite(versioned("v1"));
+  const context = await browser.newContext();
+  let asked = 0;
+  await context.route("**/late.js", (route) =>
+    asked++ === 0 ? route.fulfill({ status: 404 }) : route.continue(),
+  );
+  await (await visitAndKeep(context, site)).close();
+  await context.unroute("**/late.js");
+  await site.down();
+  const page = await open(context, site);
+  assert.deepEqual(await page.evaluate(() => late()), ["v1", "v1", "v1"]);
+  await context.close();
+});
+
+test("an error that is not the network's is reported, also where the site was kept before", async () => {
+  const site = await startSite(versioned("v1"));
+  const context = await browser.newContext();
+  await (await visitAndKeep(context, site)).close();
+  const page = await open(context, site);
+  const message = await page.evaluate(async () => {
+    crypto.subtle.digest = () => Promise.reject(new TypeError("no digest"));
+    await start();
+    return serving.keptOffline.then(
+      () => "kept",
+      (error) => error.message,
+    );
+  });
+  assert.equal(message, "no digest");
   await context.close();
   await site.down();
 });

@@ -82,8 +82,8 @@ async function run() {
   const all = [
     ["webgpu", "inpage, GPU", () => measure(place, "webgpu", signal, say)],
     ["cpu", "inpage, CPU", () => measure(place, "cpu", signal, say)],
-    ["wllama", "wllama, CPU", () => measureWllama(urlOf(model))],
-    ["transformers", "transformers.js, GPU", measureTransformers],
+    ["wllama", "wllama, CPU", () => measureWllama(urlOf(model), signal)],
+    ["transformers", "transformers.js, GPU", () => measureTransformers(signal)],
   ];
   for (const [id, runtime, work] of all) {
     if (!input(id).checked || signal.aborted) continue;

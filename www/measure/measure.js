@@ -25,12 +25,16 @@ const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1]
  * Rates of rounds, in tokens per second: the first token ends the prefill, the others are decoded.
  *
  * @param {() => Promise<{ promptTokens: number, startMs: number, stampsMs: number[] }>} once
+ * @param {AbortSignal} signal ends the rounds
  */
-export async function rates(once) {
+export async function rates(once, signal) {
   const prefill = [];
   const decode = [];
   for (let round = -1; round < ROUNDS; round++) {
+    signal.throwIfAborted();
     const { promptTokens, startMs, stampsMs } = await once();
+    // A round that was stopped says nothing.
+    signal.throwIfAborted();
     const [first, last] = [stampsMs[0], stampsMs.at(-1)];
     if (first === undefined || last === undefined || stampsMs.length < 2)
       throw new Error("the runtime wrote fewer than two tokens");
@@ -66,7 +70,7 @@ export async function measure(model, device, signal, say) {
     const loadMs = performance.now() - startMs;
     const info = await engine.info();
     say(`${runtime}: measuring`);
-    const found = await rates(() => complete(engine, info.vocabSize ?? 256, signal));
+    const found = await rates(() => complete(engine, info.vocabSize ?? 256, signal), signal);
     const bandwidth = await (device === "cpu" ? cpuBandwidth() : gpuBandwidth());
     const share = bandwidth && ((info.fileBytes ?? 0) * found.decode) / bandwidth;
     const { adapter, threads, variant } = info;

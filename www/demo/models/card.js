@@ -5,12 +5,11 @@ import { bytesInWords, rateInWords } from "../page/words.js";
 /**
  * @import { Advice } from "./advice.js"
  * @import { Entry, Stored } from "./entries.js"
- * @import { Speed } from "./speed.js"
  *
  * @typedef {object} CardState
  * @property {Stored} stored
  * @property {boolean} isCurrent
- * @property {Speed | undefined} speed what was measured here
+ * @property {number | undefined} measured tokens per second of answers on this device
  * @property {Advice | undefined} advice
  *
  * @typedef {object} CardActions
@@ -62,7 +61,7 @@ function badgesOf({ bytes }, { stored, isCurrent }) {
  * @param {CardState} state
  * @returns {[string, string][]}
  */
-function factsOf(entry, { speed, advice }) {
+function factsOf(entry, { measured, advice }) {
   const { bytes, memoryBytes, tasks, languages, licence } = entry;
   /** @type {[string, string][]} */
   const facts = [["For", tasks.join(", ")]];
@@ -72,9 +71,9 @@ function factsOf(entry, { speed, advice }) {
     facts.push(["Memory", `${bytesInWords(memoryBytes)}${warning}`]);
   }
   facts.push(["Languages", languagesInWords(languages)], ["Licence", licence]);
-  const rate = speed?.rate ?? advice?.rate;
+  const rate = measured ?? advice?.rate;
   if (rate !== undefined && !tasks.includes("embedding")) {
-    facts.push(["Speed here", `${speed?.isMeasured ? "" : "about "}${rateInWords(rate)}`]);
+    facts.push(["Speed here", `${measured === undefined ? "about " : ""}${rateInWords(rate)}`]);
   }
   return facts;
 }

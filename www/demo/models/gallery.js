@@ -7,7 +7,7 @@ import { adviceFor } from "./advice.js";
 import { cardOf } from "./card.js";
 import { consent } from "./consent.js";
 import { ENTRIES, storedOf } from "./entries.js";
-import { expectedSpeed } from "./speed.js";
+import { measuredSpeed } from "./speed.js";
 
 /**
  * @import { CachedFile, EngineInfo } from "../../dist/index.js"
@@ -144,7 +144,7 @@ export class Gallery {
         stored: storedOf(entry, this.#files),
         isCurrent: this.#used.includes(entry.choice.name),
         advice: this.#advice.get(entry.name),
-        speed: expectedSpeed(this.#info, entry.choice.name, entry.bytes),
+        measured: measuredSpeed(this.#info, entry.choice.name),
       };
       return cardOf(entry, state, actions);
     });

@@ -22,7 +22,7 @@ import { EngineEvents, eventOf } from "./events.js";
 import { setInternals } from "./internals.js";
 import { attemptsOf, optionsOfModels } from "../models/attempts.js";
 import { FittedModel } from "../models/fitted.js";
-import { type CrashedLoad, crashedLoad, hasMarks } from "../models/load_marks.js";
+import { type RememberedCrash, crashedLoad, hasMarks } from "../models/load_marks.js";
 import { deviceBudgetBytes, pageHints } from "../device_budget.js";
 import { ModelGroup } from "../models/group.js";
 import { haveName, withFilesOfNames } from "../options/catalog_name.js";
@@ -102,7 +102,7 @@ function withDefaults(options: EngineOptions): EngineOptions & { isDevices: bool
 }
 
 /** Loads of each model, `model` first, that ended with their tab. */
-type Crashes = readonly (CrashedLoad | undefined)[];
+type Crashes = readonly (RememberedCrash | undefined)[];
 
 /** @throws InpageError `invalid_option` for an option that cannot be used */
 function crashesOf(options: EngineOptions): Promise<Crashes> {

@@ -8,8 +8,8 @@ import type { EngineOptions } from "../options/engine_options.js";
 export type { CrashedLoad };
 
 /**
- * The loads of this model on this device that ended with their tab since the last one that succeeded; undefined if none did. The
- * system probably ended the tab for its memory: offer a smaller model, a shorter context or `device: "cpu"`. Ask before
+ * The loads of this model on this device that ended with their tab in the last week; undefined if none did, or a later one
+ * succeeded. The system probably ended the tab for its memory: offer a smaller model, a shorter context or `device: "cpu"`. Ask before
  * `createEngine`, which loads the model with less memory in that case, or the next of `fallbackModels`.
  *
  * @param options those of the load; `model`, `hub` and `device` count
@@ -20,6 +20,7 @@ export function previousLoadCrashed(
 ): Promise<CrashedLoad | undefined> {
   return throwingInpageErrors(async () => {
     const { model = "embedded" } = options;
-    return crashedLoad({ ...options, model: (await withFiles(model)).model });
+    const crash = await crashedLoad({ ...options, model: (await withFiles(model)).model });
+    return crash && !crash.loadedSince ? { loads: crash.loads, atMs: crash.atMs } : undefined;
   });
 }

@@ -35,7 +35,7 @@ export interface EngineIsolation {
 export interface EngineFit {
   /** Loads of the model on this device ended with their tab: probably the system ended it for its memory. */
   previousLoadCrashed?: {
-    /** How many, since the last one that succeeded. */
+    /** How many in the last week, since the last one that succeeded as the app wanted it. */
     loads: number;
     /** When the last one was begun, in milliseconds since 1970. */
     atMs: number;

@@ -6,7 +6,7 @@ import { resolveLora } from "../options/lora.js";
 import { type ModelOption, resolveModel } from "../options/model.js";
 import { resolveProjector } from "../options/projector.js";
 import { isPlainObject } from "../options/several_models.js";
-import type { CrashedLoad } from "./load_marks.js";
+import type { RememberedCrash } from "./load_marks.js";
 
 /** One way to load. */
 export interface Attempt {
@@ -19,6 +19,8 @@ export interface Attempt {
 
 /** The contexts that are tried, in tokens. Shorter ones are of little use. */
 const CONTEXTS = [2048, 1024];
+
+const DAY_MS = 24 * 3_600_000;
 
 /** The options of each model: `model`, then `fallbackModels`. */
 export function optionsOfModels(options: EngineOptions): EngineOptions[] {
@@ -36,13 +38,22 @@ export function optionsOfModels(options: EngineOptions): EngineOptions[] {
 }
 
 /**
- * The attempts, in their order. A load that ended with its tab is not tried again in the same way, unless no other way is left.
+ * How long other models are preferred to one whose load ended with its tab: a day, twice as long with each further one. A crash is
+ * forgotten after a week.
+ */
+function isResting({ loads, atMs, loadedSince }: RememberedCrash): boolean {
+  return !loadedSince && Date.now() - atMs < DAY_MS * 2 ** (loads - 1);
+}
+
+/**
+ * The attempts, in their order. A load that ended with its tab is not tried again in the same way, unless no other way is left, nor at
+ * once while another model is left.
  *
  * @throws TypeError for an option that cannot be used
  */
 export function attemptsOf(
   options: EngineOptions,
-  crashes: readonly (CrashedLoad | undefined)[],
+  crashes: readonly (RememberedCrash | undefined)[],
   fits: boolean,
 ): Attempt[] {
   const models = optionsOfModels(options);
@@ -50,13 +61,15 @@ export function attemptsOf(
     resolveModel(own.model, own.hub);
     resolveProjector(own.projector, own.hub);
     resolveLora(own.lora ?? [], own.hub);
-    const crashed = crashes[model]?.loads ?? 0;
+    const crash = crashes[model];
+    const crashed = crash?.loads ?? 0;
     const ways = (fits || crashed > 0 ? waysOf(own.load ?? {}) : [{}]).map((load) => ({
       ...{ model, load },
       options: { ...own, load: withPool(own.load, load) },
     }));
-    // A model that crashed is not tried again while another one is left.
-    return models.length > 1 && crashed > 0 ? [] : ways.slice(Math.min(crashed, ways.length - 1));
+    return models.length > 1 && crash && isResting(crash)
+      ? []
+      : ways.slice(Math.min(crashed, ways.length - 1));
   });
   if (attempts.length > 0) return attempts;
   const last = models.length - 1;

@@ -7,14 +7,14 @@ import type { Answering } from "../api/fetch_door.js";
 import type { LoraAdapter } from "../options/lora.js";
 import type { Attempt } from "./attempts.js";
 import type { EngineCore } from "./engine_core.js";
-import type { CrashedLoad } from "./load_marks.js";
+import type { RememberedCrash } from "./load_marks.js";
 import { SingleModel } from "./single.js";
 
 export class FittedModel implements EngineCore {
   readonly answer: Answering;
   readonly ready: Promise<void>;
   readonly #attempts: readonly Attempt[];
-  readonly #crashed: CrashedLoad | undefined;
+  readonly #crashed: RememberedCrash | undefined;
   readonly #onChange: (change: EngineChange) => void;
   #at = 0;
   #current: SingleModel;
@@ -32,7 +32,7 @@ export class FittedModel implements EngineCore {
    */
   constructor(
     attempts: readonly Attempt[],
-    crashed: CrashedLoad | undefined,
+    crashed: RememberedCrash | undefined,
     onChange: (change: EngineChange) => void,
   ) {
     this.#attempts = attempts;
@@ -50,12 +50,13 @@ export class FittedModel implements EngineCore {
   }
 
   #start(): SingleModel {
-    const { options } = this.#attempts[this.#at] as Attempt;
-    return new SingleModel(options, (change) => {
+    const { options, load } = this.#attempts[this.#at] as Attempt;
+    const onChange = (change: EngineChange) => {
       // The next attempt follows.
       const isFailed = change.type === "statechange" && change.state === "failed";
       if (this.#isDecided || !isFailed) this.#onChange(change);
-    });
+    };
+    return new SingleModel(options, onChange, { isReduced: Object.keys(load).length > 0 });
   }
 
   async #run(): Promise<void> {
@@ -100,10 +101,11 @@ export class FittedModel implements EngineCore {
   async info(): Promise<EngineInfo> {
     const info = await this.#current.info();
     const { model, load } = this.#attempts[this.#at] as Attempt;
+    const crashed = this.#crashed;
     const differs = model > 0 || Object.keys(load).length > 0;
     return {
       ...info,
-      ...(this.#crashed && { previousLoadCrashed: this.#crashed }),
+      ...(crashed && { previousLoadCrashed: { loads: crashed.loads, atMs: crashed.atMs } }),
       ...(differs && { fitted: { ...load, fallback: model, reason: this.#reason ?? "" } }),
     };
   }

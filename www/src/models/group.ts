@@ -271,7 +271,7 @@ export class ModelGroup implements EngineCore {
     };
     const never = () => new Promise<void>(() => {});
     const admission = { mayOpen: never, mayRead: never, onOpenExchanges: () => {} };
-    this.#lobby ??= new StartedModel(new SingleModel(options, () => {}, admission), () => {});
+    this.#lobby ??= new StartedModel(new SingleModel(options, () => {}, { admission }), () => {});
     return this.#lobby;
   }
 
@@ -334,7 +334,7 @@ export class ModelGroup implements EngineCore {
           ? { ...change, progress: { ...change.progress, model } }
           : { ...change, model },
       );
-    const engine = new SingleModel(slot.options, onChange, admission);
+    const engine = new SingleModel(slot.options, onChange, { admission });
     const started: StartedModel = new StartedModel(engine, () => {
       if (started.isGone && slot.started === started) slot.started = undefined;
       if (!started.isFree) return this.#loads.changed();

@@ -1,27 +1,36 @@
-//! Remembers loads that ended with their tab: a load is marked in the site's `localStorage` while it runs, and a mark that no tab
-//! holds any more is a crash.
+//! Remembers loads that ended with their tab: each load has a mark of its own in the site's `localStorage` while it runs, and a
+//! mark whose lock no tab holds is a crash.
 
 import type { ModelLocation } from "../exchange/protocol.js";
 import { identityOf } from "../cache/selection.js";
 import type { EngineOptions } from "../options/engine_options.js";
 import { resolveModel } from "../options/model.js";
 
-/** Loads of a model on a device that ended with their tab, since the last one that succeeded. */
+/** Loads of a model on a device that ended with their tab in the last week, since the last one that succeeded as the app wanted it. */
 export interface CrashedLoad {
-  /** How many, one after the other. */
+  /** How many. */
   loads: number;
   /** When the last one was begun, in milliseconds since 1970. */
   atMs: number;
 }
 
-interface Mark {
-  /** The lock that the tab holds while it loads. */
-  lock?: string | undefined;
-  atMs: number;
-  crashes: number;
+/** Crashes of a model, and whether it has been loaded with less memory since. */
+export interface RememberedCrash extends CrashedLoad {
+  loadedSince: boolean;
 }
 
-const STORED = "inpage-loads";
+/** One load, in an item of its own, so that tabs do not overwrite each other's. */
+interface Mark {
+  /** The model and the device. */
+  key: string;
+  /** When it was begun, in milliseconds since 1970. */
+  atMs: number;
+  /** It crashed, and a later load succeeded with less memory. */
+  loadedSince?: boolean;
+}
+
+/** Marks have the names of the locks that their tabs hold while they load. */
+const PREFIX = "inpage-load ";
 /** The oldest are forgotten. */
 const MOST_MARKS = 32;
 /** A crash is forgotten after a week: tabs end by other causes too, and a model that is not tried cannot succeed. */
@@ -33,47 +42,90 @@ function keyOf(location: ModelLocation, device: EngineOptions["device"]): string
   return JSON.stringify([identityOf(location), device ?? "auto"]);
 }
 
-function read(): Record<string, Mark> {
+/** The marks of all tabs, by the names of their locks; none where the page has no storage. */
+function marks(): [name: string, mark: Mark][] {
   try {
-    return JSON.parse(localStorage.getItem(STORED) ?? "{}") ?? {};
+    const names = Object.keys(localStorage).filter((name) => name.startsWith(PREFIX));
+    return names.flatMap((name): [string, Mark][] => {
+      const mark = parsed(localStorage.getItem(name));
+      return mark ? [[name, mark]] : [];
+    });
   } catch {
-    return {};
+    return [];
   }
 }
 
-/** Whether any load of one model is marked, so that there is something to ask. */
-export const hasMarks = ({ models }: EngineOptions) =>
-  models === undefined && globalThis.document !== undefined && Object.keys(read()).length > 0;
-
-function change(key: string, mark: Mark | undefined): void {
-  const { [key]: _, ...others } = read();
-  const entries = Object.entries(others).slice(mark ? 1 - MOST_MARKS : -MOST_MARKS);
-  if (mark) entries.push([key, mark]);
+function parsed(text: string | null): Mark | undefined {
   try {
-    localStorage.setItem(STORED, JSON.stringify(Object.fromEntries(entries)));
+    const mark = JSON.parse(text ?? "null");
+    return typeof mark?.key === "string" && typeof mark.atMs === "number" ? mark : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function write(name: string, mark: Mark): void {
+  try {
+    localStorage.setItem(name, JSON.stringify(mark));
   } catch {
     // The page has no storage, or it is full: nothing is remembered.
   }
 }
 
-/** Marks a load of a model until `loaded` settles or the page is left. A load that succeeds clears its earlier crashes. */
+function remove(name: string): void {
+  try {
+    localStorage.removeItem(name);
+  } catch {
+    // The page has no storage any more.
+  }
+}
+
+/** Whether any load of one model is marked, so that there is something to ask. */
+export const hasMarks = ({ models }: EngineOptions) =>
+  models === undefined && globalThis.document !== undefined && marks().length > 0;
+
+/** The marks of loads of one model that ended with their tab. */
+async function crashedMarks(key: string): Promise<[name: string, mark: Mark][]> {
+  // Before the locks: a load that begins later is not taken for a crash.
+  const found = marks().filter(([, mark]) => mark.key === key);
+  const { held = [] } = (await navigator.locks?.query()) ?? {};
+  const names = new Set(held.map(({ name }) => name));
+  const remaining = new Set(marks().map(([name]) => name));
+  return found.filter(([name]) => !names.has(name) && remaining.has(name));
+}
+
+/**
+ * Marks a load of a model until `loaded` settles or the page is left. A load that succeeds clears the model's earlier crashes; one
+ * with less memory than the app wanted (`isReduced`) does not, so that the next load does not crash again.
+ */
 export function markLoad(
   location: ModelLocation,
   device: EngineOptions["device"],
+  isReduced: boolean,
   loaded: Promise<void>,
 ): void {
   const key = keyOf(location, device);
   const locks = globalThis.navigator?.locks;
   if (key === undefined || locks === undefined) return;
-  const { crashes = 0, atMs = 0 } = read()[key] ?? {};
-  const lock = `inpage-load ${Math.random()}`;
-  const remains = () => change(key, crashes > 0 ? { atMs, crashes } : undefined);
+  const name = `${PREFIX}${Math.random()}`;
+  const forget = () => remove(name);
   void locks
-    .request(lock, async () => {
-      change(key, { lock, atMs: Date.now(), crashes });
-      addEventListener("pagehide", remains, { once: true });
-      await loaded.then(() => change(key, undefined), remains);
-      removeEventListener("pagehide", remains);
+    .request(name, async () => {
+      const byAge = marks().sort(([, a], [, b]) => a.atMs - b.atMs);
+      for (const [oldest] of byAge.slice(0, 1 - MOST_MARKS)) remove(oldest);
+      write(name, { key, atMs: Date.now() });
+      addEventListener("pagehide", forget, { once: true });
+      const isLoaded = await loaded.then(
+        () => true,
+        () => false,
+      );
+      removeEventListener("pagehide", forget);
+      forget();
+      if (!isLoaded) return;
+      for (const [crashed, mark] of await crashedMarks(key)) {
+        if (isReduced) write(crashed, { ...mark, loadedSince: true });
+        else remove(crashed);
+      }
     })
     .catch(() => {});
 }
@@ -87,24 +139,17 @@ export async function crashedLoad({
   model,
   hub,
   device,
-}: Pick<EngineOptions, "model" | "hub" | "device">): Promise<CrashedLoad | undefined> {
+}: Pick<EngineOptions, "model" | "hub" | "device">): Promise<RememberedCrash | undefined> {
   const key = keyOf(resolveModel(model, hub).location, device);
-  const mark = key === undefined ? undefined : read()[key];
-  if (key === undefined || mark === undefined) return undefined;
-  if (Date.now() - mark.atMs > REMEMBERED_MS) {
-    change(key, undefined);
-    return undefined;
-  }
-  let { crashes } = mark;
-  const { atMs, lock } = mark;
-  if (lock !== undefined) {
-    const { held = [], pending = [] } = (await navigator.locks?.query()) ?? {};
-    const isHeld = [...held, ...pending].some(({ name }) => name === lock);
-    // Another tab loads it now.
-    if (!isHeld && read()[key]?.lock === lock) {
-      crashes += 1;
-      change(key, { atMs, crashes });
-    }
-  }
-  return crashes > 0 ? { loads: crashes, atMs } : undefined;
+  if (key === undefined) return undefined;
+  const crashed = await crashedMarks(key);
+  const isOld = ([, { atMs }]: [string, Mark]) => Date.now() - atMs > REMEMBERED_MS;
+  for (const [name] of crashed.filter(isOld)) remove(name);
+  const recent = crashed.filter((it) => !isOld(it)).map(([, mark]) => mark);
+  if (recent.length === 0) return undefined;
+  return {
+    loads: recent.length,
+    atMs: Math.max(...recent.map(({ atMs }) => atMs)),
+    loadedSince: recent.every((mark) => mark.loadedSince === true),
+  };
 }

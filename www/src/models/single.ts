@@ -35,14 +35,15 @@ export class SingleModel implements EngineCore {
   #disposed = new AbortController();
 
   /**
-   * Starts to load the model of `options`; with `admission`, when that allows it. `onChange` is called from then on.
+   * Starts to load the model of `options`; with `admission`, when that allows it. `onChange` is called from then on. `isReduced`: it
+   * gets less memory than the app wanted.
    *
    * @throws TypeError for an option that cannot be used
    */
   constructor(
     options: EngineOptions,
     onChange: (change: EngineChange) => void,
-    admission?: Admission,
+    { admission, isReduced = false }: { admission?: Admission; isReduced?: boolean } = {},
   ) {
     const { model, hub, projector, lora, device, threads, isolatedFrame, shared } = options;
     const { wasmUrl, workerUrl, bodyTransport, memoryBudgetBytes, endpoint } = options;
@@ -88,7 +89,7 @@ export class SingleModel implements EngineCore {
     const begin = () => {
       const worker = this.#startOwn();
       // With `models`, a load may wait for memory, so it is not marked here.
-      if (admission === undefined) markLoad(location, device, worker.worker.ready);
+      if (admission === undefined) markLoad(location, device, isReduced, worker.worker.ready);
       return worker;
     };
     if (shared || isByDefault) {

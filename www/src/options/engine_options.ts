@@ -28,7 +28,7 @@ export interface EngineOptions {
   models?: ModelsOption;
   /**
    * Models to load instead of `model`, in their order: when memory does not suffice for the one before, or when its last load on this
-   * device ended with its tab. They may have options of their own. `engine.info().fitted` says which one it is.
+   * device ended with its tab less than a day ago. They may have options of their own. `engine.info().fitted` says which one it is.
    */
   fallbackModels?: readonly (ModelOption | FallbackModel)[];
   /**

@@ -1,6 +1,7 @@
 //! Keeps the files of this page for visits without a network: finds them, fetches them, and stores them as one release. The
 //! model is not included, because it has its own cache.
 
+import { messageOf } from "../exchange/error_response.js";
 import { isFrameUrl } from "../exchange/isolated_frame.js";
 import { KEEP_HEADER, fileOf, newestRelease, writeRelease } from "../exchange/kept_site.js";
 
@@ -9,15 +10,19 @@ const MAX_READINGS = 4;
 
 /**
  * A quoted path of a script, a style sheet or a wasm module: how scripts name modules and workers. Most strings of this form
- * are such paths; one that names nothing is left out.
+ * are such paths; one that names nothing is left out, at the price of a request for it. Keys of objects are names of their
+ * own: wasm-bindgen calls its imports `./inpage_bg.js`.
  */
-const IN_SCRIPTS = /["'`]([\w@./-]+\.(?:m?js|css|wasm))["'`]/g;
-/** A name in the glue of the wasm module that is no file. */
-const NO_FILE = "./inpage_bg.js";
+const IN_SCRIPTS = /(["'`])([\w@./-]+\.(?:m?js|css|wasm))\1(?!(?<=[{,]\s*\1\2\1)\s*:)/g;
 /**
  * What the tags of a page load. Links that a user follows are not included, because fetching one may have side effects.
  */
-const IN_PAGES = /<(?:script|link|img|source)\b[^>]*?\s(?:src|href)\s*=\s*["']?([^"'\s>]+)/g;
+const IN_PAGES = /<(?:script|link|img|source)\b[^>]*?\s(?:src|href)\s*=\s*(["']?)([^"'\s>]+)/g;
+
+/** The network did not give a file. */
+class Unreachable extends Error {
+  override readonly name = "Unreachable";
+}
 
 /**
  * Stores this page and all files that it consists of. They belong together: they are stored when two readings of all of them
@@ -25,23 +30,21 @@ const IN_PAGES = /<(?:script|link|img|source)\b[^>]*?\s(?:src|href)\s*=\s*["']?(
  *
  * @param more URLs that cannot be found, such as files that scripts fetch
  * @throws the reason of `signal` if that aborts first
- * @throws Error if a file cannot be fetched or stored, or the files keep changing
+ * @throws Error if a file cannot be fetched (and this page was not kept before) or stored, or the files keep changing
  */
 export async function keepSite(
   scope: string,
   more: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {
-  // Asked for once: browsers log every 404.
-  const missing = new Set<string>();
   let known: string | undefined;
   for (let reading = 0; reading < MAX_READINGS; reading++) {
     let files: Map<string, Response>;
     try {
-      files = await readSite(scope, more, missing);
+      files = await readSite(scope, more);
     } catch (error) {
-      // The network cannot be reached: the files of an earlier visit stay.
-      if (error instanceof TypeError && (await isKept(scope))) return;
+      // The files of an earlier visit stay.
+      if (error instanceof Unreachable && (await isKept(scope))) return;
       throw error;
     }
     const id = await digestOf(files);
@@ -61,51 +64,55 @@ async function isKept(scope: string): Promise<boolean> {
   );
 }
 
-/** All files of this page, by URL. Adds to `missing` what is named somewhere and does not exist. */
-async function readSite(
-  scope: string,
-  more: readonly string[],
-  missing: Set<string>,
-): Promise<Map<string, Response>> {
+/**
+ * All files of this page, by URL. Each reading asks for everything: a file that was missing in an earlier one may have been
+ * deployed since.
+ */
+async function readSite(scope: string, more: readonly string[]): Promise<Map<string, Response>> {
   const page = withoutHash(location.href);
   const needed = new Set([page, ...more.map((url) => withoutHash(new URL(url, page).href))]);
   const files = new Map<string, Response>();
   const seen = new Set(needed);
   const follow = async (url: string) => {
-    const response = await fetch(url, { cache: "no-cache", headers: { [KEEP_HEADER]: "1" } });
+    const response = await fromNetwork(
+      url,
+      fetch(url, { cache: "no-cache", headers: { [KEEP_HEADER]: "1" } }),
+    );
     const isPage = response.headers.get("content-type")?.startsWith("text/html") ?? false;
     const isNeeded = needed.has(url);
     // Servers of single-page apps answer every unknown path with the page.
     const isMissing = response.status === 404 || response.status === 410 || isPage;
-    if (!isNeeded && isMissing) {
-      missing.add(url);
-      return;
-    }
+    if (!isNeeded && isMissing) return;
     if (!response.ok) throw new Error(`${url} answered ${response.status}`);
     // A new response, because one that was redirected may not answer a navigation; without what is true of the transfer only.
     const headers = new Headers(response.headers);
     for (const name of ["content-encoding", "content-length", "vary"]) headers.delete(name);
-    const bytes = await response.arrayBuffer();
+    const bytes = await fromNetwork(url, response.arrayBuffer());
     files.set(url, new Response(bytes, { headers }));
     const isScript = /\.m?js$/.test(new URL(url).pathname);
     const patterns = isPage ? [IN_PAGES, IN_SCRIPTS] : isScript ? [IN_SCRIPTS] : [];
     const text = patterns.length > 0 ? new TextDecoder().decode(bytes) : "";
     const named = patterns.flatMap((pattern) => [...text.matchAll(pattern)]);
-    const paths = named.map(([, path = ""]) => path).filter((path) => path !== NO_FILE);
-    await followAll(paths.map((path) => urlOf(path, url)));
+    await followAll(named.map(([, , path = ""]) => urlOf(path, url)));
   };
   const followAll = (urls: (string | undefined)[]) => {
     const fresh = new Set(
-      urls.filter(
-        (url): url is string =>
-          url !== undefined && !seen.has(url) && !missing.has(url) && isOwn(url, scope),
-      ),
+      urls.filter((url): url is string => url !== undefined && !seen.has(url) && isOwn(url, scope)),
     );
     for (const url of fresh) seen.add(url);
     return Promise.all([...fresh].map(follow));
   };
   await Promise.all([...[...needed].map(follow), followAll(loadedByPage(scope))]);
   return files;
+}
+
+/** The value of a step of `fetch`, which fails with a `TypeError` if the network does. */
+async function fromNetwork<T>(url: string, step: Promise<T>): Promise<T> {
+  try {
+    return await step;
+  } catch (error) {
+    throw new Unreachable(`${url} cannot be fetched: ${messageOf(error)}`, { cause: error });
+  }
 }
 
 /** What the page has loaded, except what scripts fetched and what the service worker makes. */

@@ -33,7 +33,6 @@ export async function fetchCpuKernels(
 }
 
 function urlOf(relaxed: boolean, wasmUrl: string | undefined): URL {
-  // Not two whole names: what keeps a site for offline visits takes a quoted name for a file beside the script.
   if (wasmUrl !== undefined) return new URL(`cpu_kernels${relaxed ? "" : "_simd"}.wasm`, wasmUrl);
   return packagedKernels(relaxed);
 }
