@@ -98,7 +98,9 @@ fn elements(
         .copied()
         .collect();
     match form {
-        "as it is" => joined,
+        // The shapes of "squeezed" ones have one dimension less in the file.
+        "as it is" | "squeezed" => joined,
+        "negated exponential" => joined.into_iter().map(|value| (-value).ln()).collect(),
         "plus one" => joined.into_iter().map(|value| value - 1.0).collect(),
         // Rows 2k and 2k + 1 of a head in the file are k and half + k of the checkpoint.
         "interleaved" => {

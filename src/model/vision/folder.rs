@@ -82,6 +82,20 @@ impl FolderJson {
     }
 }
 
+/// The configuration of the text model alone, of folders that have it in an object.
+pub fn nested_text(config: &ConfigJson) -> Result<ConfigJson> {
+    let text = config.object("text_config")?;
+    let mut text = text.ok_or_else(|| missing("text_config"))?;
+    // Whether the output is tied is a property of the whole model, if it says so.
+    if let Some(tied) = config.bool("tie_word_embeddings")? {
+        text.set("tie_word_embeddings", tied);
+    }
+    if let Some(quantization) = config.get("quantization_config").cloned() {
+        text.add("quantization_config", quantization);
+    }
+    Ok(text)
+}
+
 /// The member `vision_config`.
 pub fn vision(config: &ConfigJson) -> Result<ConfigJson> {
     let vision = config.object("vision_config")?;

@@ -4,7 +4,7 @@
 use super::{
     config::{Join, ProjectorKind, Squares, TowerKind},
     family::Family,
-    folder::{FolderJson, FolderKind},
+    folder::{FolderJson, FolderKind, nested_text},
     siglip,
 };
 use crate::{
@@ -96,7 +96,7 @@ fn squares(keys: &Keys, image_size: usize, patch_size: usize) -> Result<Squares>
 }
 
 fn text(config: &ConfigJson) -> Result<ConfigJson> {
-    let mut text = siglip::text(config)?;
+    let mut text = nested_text(config)?;
     text.add("model_type", "gemma3_text");
     for (key, value) in TEXT_SIZES {
         text.add(key, value);

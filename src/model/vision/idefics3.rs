@@ -4,7 +4,7 @@
 use super::{
     config::{Join, ProjectorKind, Squares, TowerKind},
     family::Family,
-    folder::{FolderJson, FolderKind},
+    folder::{FolderJson, FolderKind, nested_text},
     siglip,
 };
 use crate::{
@@ -43,7 +43,7 @@ pub const FAMILY: Family = Family {
     configure: |_, _| Ok(()),
     folder: FolderKind {
         model_types: &["idefics3", "smolvlm"],
-        text: siglip::text,
+        text: nested_text,
         sizes: &[
             siglip::SIZES,
             &[

@@ -94,12 +94,5 @@ fn add(folder: &FolderJson, metadata: &mut Metadata) -> Result<()> {
     let side = positions.unwrap_or(2304).isqrt();
     let patch = metadata.u32("clip.vision.patch_size")?.unwrap_or(0);
     metadata.insert("clip.vision.image_size", side.saturating_mul(patch));
-    let layers = layers(&folder.vision, DEEPSTACK, DEEP_LAYERS)?;
-    // The loader refuses more layers than it has bounds for.
-    let count = layers.last().map_or(0, |last| last.saturating_add(1));
-    let flags: Vec<bool> = (0..count.min(1 << 16))
-        .map(|layer| layers.contains(&layer))
-        .collect();
-    metadata.insert("clip.vision.is_deepstack_layers", flags);
     grids::add_pixels(folder, metadata)
 }
