@@ -4,10 +4,11 @@ models, `mmproj` files as llama.cpp's converter would write them, folders, and w
     VENV/bin/pip install -r scripts/references/requirements-folders.txt
     VENV/bin/python scripts/references/vision_2026.py [NAME ...]
 
-The form of the files is that of vision_grids.py. A text model has as many key heads as value heads where converters
+The form of the files of qwen35 is that of vision_grids.py, that of the others is that of vision.py. A text model has as many key heads as value heads where converters
 would put the latter in another order.
 """
 
+import json
 import re
 import sys
 import zlib
@@ -17,11 +18,18 @@ sys.dont_write_bytecode = True
 import gguf  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from transformers import Qwen3_5Config, Qwen3_5ForConditionalGeneration  # noqa: E402
+from transformers import (  # noqa: E402
+    Lfm2VlConfig,
+    Lfm2VlForConditionalGeneration,
+    Lfm2VlImageProcessor,
+    Qwen3_5Config,
+    Qwen3_5ForConditionalGeneration,
+)
 
 import archive  # noqa: E402
 import tiny_tokenizer  # noqa: E402
 import vision_grids  # noqa: E402
+from images_2026 import image, lfm2vl_parts, patches_of  # noqa: E402
 from vision_grids import FOLDER, IMAGE, PIXELS, TOKENIZER, VIDEO, VISION_START, add_tensors, add_vision, writer  # noqa: E402
 
 SIZES = {
@@ -90,9 +98,20 @@ def changed(array, form):
     return array
 
 
-def write(name, file, text):
-    tiny_tokenizer.add_to_gguf(file, TOKENIZER)
+def write(file, text, tokenizer=TOKENIZER, template=None):
+    tiny_tokenizer.add_to_gguf(file, tokenizer)
+    if template:
+        file.add_chat_template(template)
     add_tensors(file, text.tensors)
+
+
+def add_text_keys(file, config, heads_kv):
+    """The keys that all text models have."""
+    file.add_block_count(config.num_hidden_layers)
+    file.add_context_length(config.max_position_embeddings)
+    file.add_embedding_length(config.hidden_size)
+    file.add_head_count(config.num_attention_heads)
+    file.add_head_count_kv(heads_kv)
 
 
 def qwen35():
@@ -145,12 +164,8 @@ def qwen35():
             text.add(key, value)
     file = writer(FOLDER / "qwen35.gguf", "qwen35", "qwen35")
     texts = config.text_config
-    file.add_block_count(4)
-    file.add_context_length(texts.max_position_embeddings)
-    file.add_embedding_length(texts.hidden_size)
-    file.add_head_count(texts.num_attention_heads)
+    add_text_keys(file, texts, texts.num_key_value_heads)
     file.add_feed_forward_length(texts.intermediate_size)
-    file.add_head_count_kv(texts.num_key_value_heads)
     file.add_layer_norm_rms_eps(texts.rms_norm_eps)
     file.add_rope_freq_base(10000.0)
     file.add_rope_dimension_count(16)
@@ -163,7 +178,7 @@ def qwen35():
     file.add_ssm_time_step_rank(2)
     file.add_ssm_inner_size(64)
     file.add_full_attention_interval(2)
-    write("qwen35", file, text)
+    write(file, text)
 
     file = writer(FOLDER / "qwen35.mmproj.gguf", "clip", "qwen35")
     vision = config.vision_config
@@ -182,7 +197,147 @@ def qwen35():
     vision_grids.refer("qwen35", model, 4, features, PIXELS, has_token_types=True)
 
 
-MODELS = {"qwen35": qwen35}
+def described(values):
+    return [float(f"{value:.6g}") for value in np.asarray(values).flatten()]
+
+
+def text_of(count, seed):
+    """Ids of texts."""
+    return np.random.default_rng(seed).integers(100, 250, count).tolist()
+
+
+def describe(name, sizes, parts, prompt, logits, moved):
+    """`parts` are the rows of each part of the images; `moved` is how far the logits are without what is tested."""
+    assert moved > 0.3, f"{name}: logits are moved by {moved} only"
+    document = {
+        "images": sizes, "features": [described(rows) for rows in parts], "prompt": prompt,
+        "last_logits": described(logits[-1]), "greedy_next": logits.argmax(axis=1).tolist(),
+    }  # fmt: skip
+    (FOLDER / f"{name}.json").write_text(json.dumps(document, separators=(",", ":")) + "\n")
+    print(f"{name}: logits spread by {np.std(logits):.2f}, moved by {moved:.2f}; rows by {np.std(np.asarray(parts[0])):.2f}")
+
+
+# The form of matrices that `convolution` changes.
+PATCHES = {"model.vision_tower.embeddings.patch_embedding.weight": "channels last"}
+
+
+def convolution(matrix, patch):
+    """The matrix of patches as the converter writes it: the kernels of a convolution."""
+    return matrix.reshape(matrix.shape[0], patch, patch, 3).transpose(0, 3, 1, 2)
+
+
+LFM2_TOKENS = ["<|pad|>", "<|startoftext|>", "<|im_start|>", "<|im_end|>", "<image>", "<|image_start|>", "<|image_end|>",
+               "<|img_thumbnail|>", "<|img_row_1_col_1|>", "<|img_row_1_col_2|>"]  # fmt: skip
+# The roles and images of LFM2-VL's own template.
+LFM2_TEMPLATE = """{{ bos_token }}{% for message in messages %}<|im_start|>{{ message['role'] }}
+{% if message['content'] is string %}{{ message['content'] }}{% else %}{% for item in message['content'] %}
+{%- if item['type'] == 'image' %}<image>{% else %}{{ item['text'] }}{% endif %}{% endfor %}{% endif %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+
+
+def lfm2vl_places(state, layers, vision, file_tensors):
+    """Adds the tensors of the tower and says which those of the checkpoint are."""
+    # The second matrix of the projector is counted like a third layer.
+    table = gguf.get_tensor_name_map(gguf.MODEL_ARCH.MMPROJ, max(layers, 3))
+    places = {}
+    for key, value in state.items():
+        if "language_model" in key or key == "lm_head.weight":
+            continue
+        known = key.removeprefix("model.").replace("vision_tower.", "vision_tower.vision_model.")
+        known = known.replace("vision_model.vision_model.", "vision_model.")
+        name = table.get_name(known, try_suffixes=(".weight", ".bias"))
+        assert name, key
+        array = value.numpy()
+        file_tensors[name] = convolution(array, vision.patch_size) if key.endswith("patch_embedding.weight") else array
+        places[key] = [name]
+    return places
+
+
+def lfm2vl():
+    patch, tile = 4, 32
+    token = tiny_tokenizer.byte_level(LFM2_TOKENS)[0].index
+    config = Lfm2VlConfig(
+        text_config=SIZES | {
+            "model_type": "lfm2", "num_hidden_layers": 4, "layer_types": ["conv", "full_attention"] * 2,
+            "block_auto_adjust_ff_dim": False, "conv_L_cache": 3, "rope_parameters": {"rope_type": "default", "rope_theta": 1e4},
+            "norm_eps": 1e-5, "rms_norm_eps": 1e-5, "tie_word_embeddings": True, "tie_embedding": True,
+        },
+        vision_config={
+            "model_type": "siglip2_vision_model", "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2,
+            "num_attention_heads": 3, "patch_size": patch, "num_patches": 25, "vision_use_head": False,
+        },
+        projector_hidden_size=72, image_token_id=token("<image>"), tie_word_embeddings=True,
+    )  # fmt: skip
+    config._attn_implementation = "eager"
+    model = Lfm2VlForConditionalGeneration(config).float().eval()
+    of_text = "model.language_model."
+    with torch.no_grad():
+        state = fill(model, "lfm2vl", lambda key: float(is_norm(key) or "layernorm" in key and key.endswith("weight")))
+    text = Text("lfm2", 4, of_text)
+    for key, value in state.items():
+        if key.startswith(of_text):
+            form = "squeezed" if key.endswith("conv.conv.weight") else "as it is"
+            text.add(key, value, "token_embd_norm.weight" if key.endswith("embedding_norm.weight") else None, form)
+    file = writer(FOLDER / "lfm2vl.gguf", "lfm2", "lfm2vl")
+    texts, vision = config.text_config, config.vision_config
+    add_text_keys(file, texts, [0, texts.num_key_value_heads] * 2)
+    file.add_feed_forward_length(texts.intermediate_size)
+    file.add_layer_norm_rms_eps(texts.norm_eps)
+    file.add_rope_freq_base(10000.0)
+    file.add_vocab_size(texts.vocab_size)
+    file.add_shortconv_l_cache(3)
+    write(file, text, ("lfm2", LFM2_TOKENS, "<|startoftext|>", "<|im_end|>", False), LFM2_TEMPLATE)
+
+    file = writer(FOLDER / "lfm2vl.mmproj.gguf", "clip", "lfm2vl")
+    tensors = {}
+    places = lfm2vl_places(state, vision.num_hidden_layers, vision, tensors)
+    vision.depth, vision.num_heads, vision.spatial_merge_size = 2, 3, 2
+    rows = [8, 24]
+    processor = Lfm2VlImageProcessor(
+        min_image_tokens=rows[0], max_image_tokens=rows[1], encoder_patch_size=patch, tile_size=tile,
+    )  # fmt: skip
+    pixels = [count * (2 * patch) ** 2 for count in rows]
+    add_vision(file, "lfm2", vision, texts.hidden_size, vision.layer_norm_eps, pixels)
+    file.add_vision_use_gelu(True)
+    file.add_vision_image_size(5 * patch)
+    file.add_vision_projector_scale_factor(2)
+    # Which the converter leaves out: it is 512 in all of the family's models.
+    file.add_uint32("clip.vision.preproc_image_size", tile)
+    add_tensors(file, tensors)
+    for name in ["depth", "num_heads", "spatial_merge_size"]:
+        delattr(vision, name)
+    preprocessor = {"min_image_tokens": rows[0], "max_image_tokens": rows[1], "tile_size": tile}
+    vision_grids.write_folder("lfm2vl", config, state, text.places, places, preprocessor, forms=text.forms | PATCHES)
+
+    # One that is enlarged, one that is shrunk, one that is cut.
+    sizes = [[9, 20], [37, 61], [90, 40]]
+    parts = [part for size in sizes for part in lfm2vl_parts(size, processor)[0]]
+
+    def features(part):
+        patches, shape = patches_of(part.astype(np.float32) / 127.5 - 1, patch)
+        return model.model.get_image_features(
+            torch.from_numpy(patches)[None], spatial_shapes=torch.tensor([shape]),
+            pixel_attention_mask=torch.ones(1, len(patches), dtype=torch.int32),
+        ).pooler_output[0]  # fmt: skip
+
+    with torch.no_grad():
+        features = [features(part) for part in parts]
+        prompt = text_of(40, 1)
+        for at in range(len(parts)):
+            prompt += [-at - 1, *text_of(1 + at % 3, at)]
+
+        def logits(features):
+            embed = model.get_input_embeddings()
+            rows = [features[-it - 1] if it < 0 else embed(torch.tensor([it])) for it in prompt]
+            return model(inputs_embeds=torch.cat(rows)[None], use_cache=False).logits[0].numpy()
+
+        found = logits(features)
+        moved = np.abs(found - logits([rows.flip(0) for rows in features]))[-1].max()
+        describe("lfm2vl", sizes, features, prompt, found, moved)
+
+
+MODELS = {"qwen35": qwen35, "lfm2vl": lfm2vl}
 
 
 def main():

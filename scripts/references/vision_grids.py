@@ -147,20 +147,26 @@ def write_folder(name, config, state, text, tower, pixels, is_flat=False, forms=
         key_of = lambda key: key.replace("model.language_model.", "model.").replace("model.visual.", "visual.")  # noqa: E731
     tensors = {}
     for key, value in state.items():
-        at = 1 if key.startswith("model.visual.") else 0
-        place = tower[key] if at else text[key.replace("model.language_model.", "model.")]
+        inner = key.replace("model.language_model.", "model.")
+        if key not in tower and inner not in text:
+            # Tied to another one.
+            continue
+        at = int(key in tower)
+        place = tower[key] if at else text[inner]
         form = dict(forms).get(key, "frames" if value.ndim == 5 else "as it is")
         tensors[key_of(key)] = [at, place, form, 0, list(value.shape)]
     preprocessor = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
     if is_flat:
         preprocessor |= {"min_pixels": pixels["shortest_edge"], "max_pixels": pixels["longest_edge"]}
-    else:
+    elif "longest_edge" in pixels:
         preprocessor["size"] = pixels
+    else:
+        preprocessor |= pixels
     document = {"config.json": json_config, "preprocessor_config.json": preprocessor, "tensors": tensors}
     (FOLDER / f"{name}.folder.json").write_text(json.dumps(document, separators=(",", ":")) + "\n")
 
 
-def add_vision(file, projector, vision, dim, eps):
+def add_vision(file, projector, vision, dim, eps, pixels=tuple(PIXELS.values())):
     """The keys that all towers have."""
     file.add_type(gguf.GGUFType.MMPROJ)
     file.add_clip_has_vision_encoder(True)
@@ -175,8 +181,8 @@ def add_vision(file, projector, vision, dim, eps):
     file.add_vision_image_mean([0.5, 0.5, 0.5])
     file.add_vision_image_std([0.5, 0.5, 0.5])
     file.add_vision_spatial_merge_size(vision.spatial_merge_size)
-    file.add_vision_min_pixels(PIXELS["shortest_edge"])
-    file.add_vision_max_pixels(PIXELS["longest_edge"])
+    file.add_vision_min_pixels(pixels[0])
+    file.add_vision_max_pixels(pixels[1])
 
 
 QWEN3VL_NAMES = {

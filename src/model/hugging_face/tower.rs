@@ -126,9 +126,10 @@ pub async fn read<F: ModelFiles>(
             let name: String = stored.name.chars().take(80).collect();
             Error::UnsupportedModel(format!("a vision tower with a tensor {name:?}"))
         })?;
-        match name == "v.patch_embd.weight" && family.tower.frames > 1 {
-            true => recipes.extend(frames(family, &name, stored)?),
-            false => recipes.push(recipe(family, name, stored)?),
+        match name == "v.patch_embd.weight" {
+            true if family.tower.frames > 1 => recipes.extend(frames(family, &name, stored)?),
+            true if family.folder.has_linear_patches => recipes.push(linear_patches(name, stored)?),
+            _ => recipes.push(recipe(family, name, stored)?),
         }
     }
     if recipes.is_empty() {
@@ -148,6 +149,19 @@ fn recipe(family: &Family, name: String, stored: StoredTensor) -> Result<(u64, R
         false => 0.0,
     };
     tower_recipe(name, stored, offset)
+}
+
+/// The matrix of patches, whose columns are pixel by pixel.
+fn linear_patches(name: String, stored: StoredTensor) -> Result<(u64, Recipe)> {
+    let stored = stored.into_floats()?;
+    let offset_bytes = stored.offset_bytes;
+    let recipe = Recipe {
+        name,
+        shape: stored.shape.clone(),
+        ty: TensorType::F32,
+        origin: Origin::Stored(vec![Part::ChannelsFirst(stored)]),
+    };
+    Ok((offset_bytes, recipe))
 }
 
 /// The kernels of patches, a matrix for each frame.

@@ -44,6 +44,9 @@ pub struct FolderKind {
     pub prefixes: &'static [&'static str],
     /// Modules, or whole names, after the prefix, and those in `mmproj` files. `*` is the layer's number.
     pub tensors: &'static [Names],
+    /// Whether patches go through a matrix whose columns are pixel by pixel, not through a convolution, whose are channel by
+    /// channel.
+    pub has_linear_patches: bool,
     /// Beginnings of names, after the prefix, that rows of images do not need.
     pub ignored: &'static [&'static str],
     /// The module of the `mmproj` file whose checkpoint lacks the 1 that is added to its weights.

@@ -10,12 +10,13 @@ mod siglip;
 
 mod gemma3;
 mod idefics3;
+mod lfm2;
 mod qwen25vl;
 mod qwen2vl;
 mod qwen35;
 mod qwen3vl;
 
-pub use config::{ARCHITECTURE, Join, VisionConfig, Windows};
+pub use config::{ARCHITECTURE, Join, LearnedPositions, ProjectorNorm, VisionConfig, Windows};
 pub use family::Family;
 pub use folder::{DEEPSTACK, FolderJson, layers};
 
@@ -27,6 +28,7 @@ use crate::{Result, weights::Metadata};
 const FAMILIES: &[&Family] = &[
     &gemma3::FAMILY,
     &idefics3::FAMILY,
+    &lfm2::FAMILY,
     &qwen2vl::FAMILY,
     &qwen25vl::FAMILY,
     &qwen3vl::FAMILY,

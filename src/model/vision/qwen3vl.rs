@@ -2,7 +2,7 @@
 //! the first layers of the text model.
 
 use super::{
-    config::{TowerKind, VisionConfig},
+    config::{LearnedPositions, TowerKind, VisionConfig},
     family::Family,
     folder::{DEEPSTACK, FolderJson, FolderKind, layers, vision},
     grids,
@@ -20,7 +20,7 @@ pub const FAMILY: Family = Family {
     projector: "qwen3vl_merger",
     tower: TowerKind {
         has_patch_bias: true,
-        learns_positions: true,
+        positions: LearnedPositions::Corners,
         squares: |keys, _, patch_size| grids::squares(keys, patch_size, 64),
         ..grids::TOWER
     },
@@ -58,6 +58,7 @@ pub const FAMILY: Family = Family {
                 ("deepstack_merger_list.*.linear_fc2", "v.deepstack.*.fc2"),
             ],
         ],
+        has_linear_patches: false,
         ignored: &[],
         plus_one: None,
     },
