@@ -134,7 +134,7 @@ def members(config):
     return {key: value for key, value in config.to_dict().items() if key not in COMMON and value is not None}
 
 
-def write_folder(name, config, state, text, tower, pixels, is_flat=False):
+def write_folder(name, config, state, text, tower, pixels, is_flat=False, forms=()):
     """`text` and `tower` are the tensors of the files that a tensor of the checkpoint becomes. Folders that were published
     first are flat: the text model's configuration is not in an object, and names have fewer prefixes."""
     json_config = members(config)
@@ -147,20 +147,26 @@ def write_folder(name, config, state, text, tower, pixels, is_flat=False):
         key_of = lambda key: key.replace("model.language_model.", "model.").replace("model.visual.", "visual.")  # noqa: E731
     tensors = {}
     for key, value in state.items():
-        at = 1 if key.startswith("model.visual.") else 0
-        place = tower[key] if at else text[key.replace("model.language_model.", "model.")]
-        form = "frames" if value.ndim == 5 else "as it is"
+        inner = key.replace("model.language_model.", "model.")
+        if key not in tower and inner not in text:
+            # Tied to another one.
+            continue
+        at = int(key in tower)
+        place = tower[key] if at else text[inner]
+        form = dict(forms).get(key, "frames" if value.ndim == 5 else "as it is")
         tensors[key_of(key)] = [at, place, form, 0, list(value.shape)]
     preprocessor = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
     if is_flat:
         preprocessor |= {"min_pixels": pixels["shortest_edge"], "max_pixels": pixels["longest_edge"]}
-    else:
+    elif "longest_edge" in pixels:
         preprocessor["size"] = pixels
+    else:
+        preprocessor |= pixels
     document = {"config.json": json_config, "preprocessor_config.json": preprocessor, "tensors": tensors}
     (FOLDER / f"{name}.folder.json").write_text(json.dumps(document, separators=(",", ":")) + "\n")
 
 
-def add_vision(file, projector, vision, dim, eps):
+def add_vision(file, projector, vision, dim, eps, pixels=tuple(PIXELS.values())):
     """The keys that all towers have."""
     file.add_type(gguf.GGUFType.MMPROJ)
     file.add_clip_has_vision_encoder(True)
@@ -175,8 +181,8 @@ def add_vision(file, projector, vision, dim, eps):
     file.add_vision_image_mean([0.5, 0.5, 0.5])
     file.add_vision_image_std([0.5, 0.5, 0.5])
     file.add_vision_spatial_merge_size(vision.spatial_merge_size)
-    file.add_vision_min_pixels(PIXELS["shortest_edge"])
-    file.add_vision_max_pixels(PIXELS["longest_edge"])
+    file.add_vision_min_pixels(pixels[0])
+    file.add_vision_max_pixels(pixels[1])
 
 
 QWEN3VL_NAMES = {
@@ -376,12 +382,12 @@ def qwen25vl():
 def describe(name, images, counts, prompt, logits):
     """Writes the references of a prompt; `logits` are those after tokens that follow it."""
     last = first = logits([])[-1]
-    greedy = []
+    greedy, margins = [], []
     for _ in range(STEPS):
         greedy.append(int(last.argmax()))
+        margins.append(float(np.ptp(np.sort(last)[-2:])))
         last = logits(greedy)[-1]
-    spread = np.sort(first)
-    print(name, "margin", spread[-1] - spread[-2], "greedy", greedy)
+    print(name, "margins", margins, "greedy", greedy)
     short = lambda values: [float(f"{value:.6g}") for value in values]  # noqa: E731
     document = {
         "images": images, "counts": counts, "prompt": prompt, "logits": short(first), "greedy": greedy,
@@ -390,8 +396,8 @@ def describe(name, images, counts, prompt, logits):
     (FOLDER / f"{name}.json").write_text(json.dumps(document, separators=(",", ":")) + "\n")
 
 
-def refer(name, model, patch_size, features, pixels):
-    """Writes the references; `pixels` bounds those of an image."""
+def refer(name, model, patch_size, features, pixels, has_token_types=False):
+    """Writes the references; `pixels` bounds those of an image. Later versions of transformers want to know which tokens are images."""
     processor = Qwen2VLImageProcessor(
         patch_size=patch_size, merge_size=2, min_pixels=pixels["shortest_edge"], max_pixels=pixels["longest_edge"],
         image_mean=[0.5] * 3, image_std=[0.5] * 3,
@@ -410,8 +416,9 @@ def refer(name, model, patch_size, features, pixels):
 
     def logits(ids):
         tokens = torch.tensor([ids])
+        types = {"mm_token_type_ids": (tokens == IMAGE).int()} if has_token_types else {}
         return model(tokens, attention_mask=torch.ones_like(tokens), pixel_values=pixels, image_grid_thw=grid,
-                     use_cache=False).logits[0].numpy()  # fmt: skip
+                     use_cache=False, **types).logits[0].numpy()  # fmt: skip
 
     with torch.no_grad():
         rows = features(pixels, grid).numpy()
@@ -451,4 +458,5 @@ def main():
         archive.pack(name)
 
 
-main()
+if __name__ == "__main__":
+    main()

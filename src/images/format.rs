@@ -2,7 +2,7 @@
 //! sizes that its pixels get, and the text and the pixels that it becomes.
 
 use super::bounds::check_size;
-use super::{Filter, Grid, GridSizes, Image, tiles};
+use super::{Filter, Grid, GridSizes, Image, TileSizes, tiles};
 
 /// An image of this width and a height of 1 is as narrow as any that matters.
 const MAX_ASPECT: usize = 1 << 20;
@@ -26,6 +26,8 @@ pub struct ImageMarkup {
     /// The special token that stands for a row of pixels. Prompts with it are counted and displayed; its embedding is
     /// not used.
     pub row_token: &'static str,
+    /// The text before everything else.
+    pub before_all: &'static str,
     /// The text before each tile; `{row}` and `{column}` count from 1.
     pub before_tile: &'static str,
     /// The text after the last tile of each row of tiles.
@@ -44,6 +46,7 @@ impl ImageMarkup {
         ImageMarkup {
             placeholder: token,
             row_token: token,
+            before_all: "",
             before_tile: "",
             after_tile_row: "",
             after_tiles: "",
@@ -74,19 +77,23 @@ pub enum ImageGeometry {
     },
     /// The whole image in a size near its own, a row per square of pixels.
     Grid(GridSizes),
+    /// The same; large images are cut into squares of one size, too.
+    GridAndTiles(GridSizes, TileSizes),
 }
 
 /// How an image of some size is resized and cut.
 #[derive(Debug, PartialEq)]
 pub(super) struct Layout {
-    /// The sizes that it gets one after the other before it is cut, if it may be cut.
-    steps: Option<[[usize; 2]; 2]>,
+    /// The sizes that it gets one after the other before it is cut; none if it is not.
+    steps: Vec<[usize; 2]>,
     /// The tiles that it is cut into, if it is cut.
     pub(super) grid: Option<Grid>,
-    /// The size of the whole image, and of each tile.
-    size: [usize; 2],
-    /// Rows that the whole image becomes, and each tile.
-    rows: usize,
+    /// The size of a tile, and the rows that it becomes.
+    tile: ([usize; 2], usize),
+    /// The size of the whole image, and the rows that it becomes.
+    whole: ([usize; 2], usize),
+    /// Whether the whole image is resized from its last step, not from the original.
+    is_whole_of_last: bool,
 }
 
 /// The sizes of a geometry, for reports.
@@ -112,26 +119,28 @@ impl ImageGeometry {
                 rows,
             } => {
                 let steps = tiles::steps(own, size, longest_edge);
+                let square = ([size, size], rows);
                 Layout {
-                    steps: Some(steps),
                     grid: Grid::of(steps[1], size),
-                    size: [size, size],
-                    rows,
+                    steps: steps.to_vec(),
+                    tile: square,
+                    whole: square,
+                    is_whole_of_last: true,
                 }
             }
-            ImageGeometry::Stretched { size, rows } => Layout {
-                steps: None,
-                grid: None,
-                size: [size, size],
-                rows,
-            },
-            ImageGeometry::Grid(sizes) => {
-                let size = sizes.size_of(own[0], own[1]);
+            ImageGeometry::Stretched { size, rows } => Layout::whole([size, size], rows),
+            ImageGeometry::Grid(sizes) => sizes.layout(own),
+            ImageGeometry::GridAndTiles(sizes, tiles) => {
+                let size = tiles.size;
+                let grid = tiles.grid(own, sizes);
                 Layout {
-                    steps: None,
-                    grid: None,
-                    size,
-                    rows: sizes.rows(size),
+                    steps: grid
+                        .iter()
+                        .map(|it| [it.columns * size, it.rows * size])
+                        .collect(),
+                    grid,
+                    tile: ([size, size], sizes.rows([size, size])),
+                    ..sizes.layout(own)
                 }
             }
         }
@@ -154,6 +163,13 @@ impl ImageGeometry {
                 let least = sizes.min_pixels.div_ceil(square).clamp(1, most);
                 ("any", sizes.side, None, [least, most])
             }
+            ImageGeometry::GridAndTiles(sizes, tiles) => {
+                let any = ImageGeometry::Grid(sizes).summary();
+                let tile = sizes.rows([tiles.size, tiles.size]);
+                let most = any.rows[1] + tiles.count[1] * tile;
+                let longest = tiles.count[1] * tiles.size;
+                ("any", sizes.side, Some(longest), [any.rows[0], most])
+            }
         };
         GeometrySummary {
             kind,
@@ -164,15 +180,45 @@ impl ImageGeometry {
     }
 }
 
+impl GridSizes {
+    fn layout(self, own: [usize; 2]) -> Layout {
+        let size = self.size_of(own[0], own[1]);
+        Layout::whole(size, self.rows(size))
+    }
+}
+
 impl Layout {
+    /// An image that is not cut.
+    fn whole(size: [usize; 2], rows: usize) -> Layout {
+        Layout {
+            steps: Vec::new(),
+            grid: None,
+            tile: ([0, 0], 0),
+            whole: (size, rows),
+            is_whole_of_last: false,
+        }
+    }
+
+    fn tiles(&self) -> usize {
+        self.grid.map_or(0, |grid| grid.rows * grid.columns)
+    }
+
     /// Tiles and the whole image.
     pub(super) fn parts(&self) -> usize {
-        1 + self.grid.map_or(0, |grid| grid.rows * grid.columns)
+        1 + self.tiles()
     }
 
     /// Rows of all parts.
     fn all_rows(&self) -> usize {
-        self.parts().saturating_mul(self.rows)
+        let tiles = self.tiles().saturating_mul(self.tile.1);
+        tiles.saturating_add(self.whole.1)
+    }
+
+    /// Bytes of the pixels of all parts.
+    fn all_bytes(&self) -> u64 {
+        let bytes = |[width, height]: [usize; 2]| (3 * width as u64).saturating_mul(height as u64);
+        let tiles = (self.tiles() as u64).saturating_mul(bytes(self.tile.0));
+        tiles.saturating_add(bytes(self.whole.0))
     }
 }
 
@@ -213,14 +259,13 @@ impl ImageFormat {
             sizes.check_shape(own)?;
         }
         let layout = self.geometry.layout(own);
-        for size in layout.steps.iter().flatten().chain([&layout.size]) {
+        for size in layout.steps.iter().chain([&layout.whole.0]) {
             check_size(*size)
                 .map_err(|reason| format!("for this model it would be enlarged: {reason}"))?;
         }
-        let bytes = 3 * layout.size[0] as u64 * layout.size[1] as u64;
         Ok(Cost {
             rows: layout.all_rows(),
-            bytes: (layout.parts() as u64).saturating_mul(bytes),
+            bytes: layout.all_bytes(),
         })
     }
 
@@ -229,34 +274,37 @@ impl ImageFormat {
         let layout = self.geometry.layout([image.width, image.height]);
         let resized =
             |image: &Image, [width, height]: [usize; 2]| image.resized(width, height, self.filter);
-        let cut = layout
-            .steps
-            .map(|[first, last]| resized(&resized(image, first), last));
-        let image = cut.as_ref().unwrap_or(image);
-        let [width, height] = layout.size;
+        let mut cut = None;
+        for size in &layout.steps {
+            cut = Some(resized(cut.as_ref().unwrap_or(image), *size));
+        }
+        let cut = cut.as_ref().unwrap_or(image);
+        let ([width, height], tile_rows) = layout.tile;
         let mut parts = Vec::with_capacity(2 * layout.parts() + 1);
-        let mut text = String::new();
+        let mut text = self.markup.before_all.to_owned();
         let mut add = |text: &mut String, pixels| {
             if !text.is_empty() {
                 parts.push(Part::Text(std::mem::take(text)));
             }
-            if let Some(pixels) = pixels {
-                parts.push(Part::Pixels(pixels, layout.rows));
+            if let Some((pixels, rows)) = pixels {
+                parts.push(Part::Pixels(pixels, rows));
             }
         };
         if let Some(Grid { rows, columns }) = layout.grid {
             for row in 0..rows {
                 for column in 0..columns {
-                    let tile = image.crop(column * width, row * height, width, height);
+                    let tile = cut.crop(column * width, row * height, width, height);
                     text.push_str(&self.markup.of_tile(row + 1, column + 1));
-                    add(&mut text, Some(tile));
+                    add(&mut text, Some((tile, tile_rows)));
                 }
                 text.push_str(self.markup.after_tile_row);
             }
             text.push_str(self.markup.after_tiles);
         }
         text.push_str(self.markup.before_whole);
-        add(&mut text, Some(resized(image, layout.size)));
+        let of = if layout.is_whole_of_last { cut } else { image };
+        let (size, rows) = layout.whole;
+        add(&mut text, Some((resized(of, size), rows)));
         text.push_str(self.markup.after_whole);
         add(&mut text, None);
         parts

@@ -1,7 +1,7 @@
 //! Images as the vision towers of models take them: pixels, resampling and tiles. How a family takes images is data
 //! that `model::vision` fills in; how a model computes with the pixels is not known here.
 //!
-//! Order, lowest first: `bounds`, `image`, `file_header`, `bmp`, `webp_frames`, `decode`, `resample`, `tiles`, `grid`,
+//! Order, lowest first: `bounds`, `image`, `file_header`, `bmp`, `webp_frames`, `decode`, `resample`, `grid`, `tiles`,
 //! `format`.
 
 mod bmp;
@@ -23,7 +23,7 @@ pub use file_header::{FileFormat, FileHeader};
 pub use format::{Cost, GeometrySummary, ImageFormat, ImageGeometry, ImageMarkup, Part};
 pub use grid::GridSizes;
 pub use resample::Filter;
-pub use tiles::Grid;
+pub use tiles::{Grid, TileSizes};
 
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,24 @@ struct References {
     grids: Vec<Fitted>,
 }
 
+/// What `scripts/references/images_2026.py` makes.
+#[derive(Deserialize)]
+struct Later {
+    grids_and_tiles: Vec<CutOrWhole>,
+}
+
+#[derive(Deserialize)]
+struct CutOrWhole {
+    from: [usize; 2],
+    /// Fewest and most rows of the whole image.
+    rows: [usize; 2],
+    side: usize,
+    tile: usize,
+    /// Rows and columns of tiles.
+    grid: [usize; 2],
+    hashes: Vec<String>,
+}
+
 #[derive(Deserialize)]
 struct Fitted {
     from: [usize; 2],
@@ -45,6 +63,10 @@ struct Stretched {
     from: [usize; 2],
     size: usize,
     hash: String,
+}
+
+fn later() -> Later {
+    serde_json::from_str(include_str!("references_2026.json")).unwrap()
 }
 
 fn references() -> References {
@@ -223,8 +245,54 @@ fn grids_are_those_of_the_processor() {
     }
 }
 
-fn formats() -> [ImageFormat; 3] {
+/// As LFM2-VL has it.
+fn grid_and_tiles(side: usize, rows: [usize; 2], tile: usize) -> ImageFormat {
+    let [min_pixels, max_pixels] = rows.map(|rows| rows * side.pow(2));
+    let whole = GridSizes {
+        side,
+        min_pixels,
+        max_pixels,
+    };
+    let tiles = TileSizes {
+        size: tile,
+        count: [2, 10],
+        max_whole_pixels: 2 * max_pixels,
+    };
+    ImageFormat {
+        markup: &ImageMarkup {
+            before_all: "before",
+            ..TILES
+        },
+        filter: Filter::Bilinear,
+        geometry: ImageGeometry::GridAndTiles(whole, tiles),
+    }
+}
+
+#[test]
+fn large_images_are_cut_beside_the_whole_in_a_size_of_its_own() {
+    for case in later().grids_and_tiles {
+        let format = grid_and_tiles(case.side, case.rows, case.tile);
+        let layout = format.geometry.layout(case.from);
+        let [rows, columns] = case.grid;
+        let grid = (rows * columns > 1).then_some(Grid { rows, columns });
+        assert_eq!(layout.grid, grid, "{:?}", case.from);
+        let parts = format.parts(&image(case.from));
+        assert!(matches!(&parts[0], Part::Text(text) if text.starts_with("before")));
+        let pixels = parts.iter().filter_map(|part| match part {
+            Part::Pixels(pixels, rows) => Some((pixels, rows)),
+            Part::Text(_) => None,
+        });
+        let hashes = pixels.map(|(pixels, rows)| {
+            assert_eq!(*rows, pixels.width * pixels.height / case.side.pow(2));
+            fnv1a(&pixels.rgb)
+        });
+        assert_eq!(hashes.collect::<Vec<_>>(), case.hashes, "{:?}", case.from);
+    }
+}
+
+fn formats() -> [ImageFormat; 4] {
     [
+        grid_and_tiles(32, [64, 256], 512),
         tiles(64, 256, 3),
         stretched(96, 7),
         grid(32, [1 << 14, 1 << 17]),
@@ -265,7 +333,7 @@ fn sizes_beyond_the_bounds_are_refused() {
         assert!(format.cost([8192, 8192]).is_ok());
         assert!(format.cost([164, 32_767]).is_ok());
     }
-    let [cut, whole, any] = formats();
+    let [_, cut, whole, any] = formats();
     assert!(any.cost([1, 200]).is_ok());
     let message = any.cost([201, 1]).unwrap_err();
     assert!(message.contains("200 times"), "{message}");

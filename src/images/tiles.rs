@@ -1,5 +1,8 @@
-//! The tiles that large images are cut into, beside the whole image in the size of a tile, as Idefics 3 and SmolVLM cut
-//! them (Laurençon et al. 2024, <https://arxiv.org/abs/2408.12637>).
+//! The tiles that large images are cut into, beside the whole image: as Idefics 3 and SmolVLM cut them (Laurençon et al. 2024,
+//! <https://arxiv.org/abs/2408.12637>), in the size of the whole image, and as LFM2-VL does, in a number whose shape is close
+//! to that of the image.
+
+use super::GridSizes;
 
 /// Longest side of an image before it is cut, whatever a file says.
 const MAX_EDGE: usize = 4096;
@@ -51,5 +54,63 @@ fn multiples([width, height]: [usize; 2], size: usize) -> [usize; 2] {
             let height = up(height);
             [up((height as f64 * ratio) as usize), height]
         }
+    }
+}
+
+/// Tiles of images whose own size is too large to be seen at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TileSizes {
+    /// Width and height of a tile, in pixels.
+    pub size: usize,
+    /// Fewest and most tiles.
+    pub count: [usize; 2],
+    /// Images of more pixels are cut.
+    pub max_whole_pixels: usize,
+}
+
+impl TileSizes {
+    /// How an image of this size is cut; `None` if it is not. `whole` has the sizes of the whole image.
+    pub(super) fn grid(self, own: [usize; 2], whole: GridSizes) -> Option<Grid> {
+        let side = whole.side as f64;
+        let near = own.map(|length| (length as f64 / side).round_ties_even() * side);
+        // A side of less than half a square counts as half of one.
+        let [width, height] = near.map(|length| length.max(side / 2.0));
+        if width * height <= self.max_whole_pixels as f64 {
+            return None;
+        }
+        let grid = self.closest(own);
+        (grid.rows * grid.columns > 1).then_some(grid)
+    }
+
+    /// The grid of tiles whose ratio of width and height is the closest; of equal ones the largest that the image has half of
+    /// the pixels of.
+    fn closest(self, own: [usize; 2]) -> Grid {
+        let [width, height] = own.map(|length| length as f64);
+        let [least, most] = self.count;
+        let pairs =
+            (1..=most).flat_map(|columns| (1..=most).map(move |rows| Grid { rows, columns }));
+        let tiles = |grid: &Grid| grid.rows * grid.columns;
+        let mut grids: Vec<Grid> = pairs
+            .filter(|it| (least..=most).contains(&tiles(it)))
+            .collect();
+        grids.sort_by_key(tiles);
+        let (mut best, mut smallest) = (
+            Grid {
+                rows: 1,
+                columns: 1,
+            },
+            f64::INFINITY,
+        );
+        for grid in grids {
+            let ratio = grid.columns as f64 / grid.rows as f64;
+            let difference = (width / height - ratio).abs();
+            let pixels = (tiles(&grid) * self.size.pow(2)) as f64;
+            if difference < smallest {
+                (best, smallest) = (grid, difference);
+            } else if difference == smallest && width * height > 0.5 * pixels {
+                best = grid;
+            }
+        }
+        best
     }
 }

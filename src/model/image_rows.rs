@@ -126,7 +126,8 @@ impl Vision {
         let (_, positions) = match self.positions.take().filter(|(of, _)| *of == grid) {
             Some(kept) => self.positions.insert(kept),
             None => {
-                let positions = grid.positions(table, self.config.position_side());
+                let (kind, side) = (self.config.tower.positions, self.config.position_side());
+                let positions = grid.positions(table, side, kind);
                 let positions = upload(&self.device, positions, self.config.layers.dim);
                 self.positions.insert((grid, positions))
             }

@@ -58,4 +58,4 @@ pub use lora::Adapter;
 pub use refusal::{check_budget, refusal, tower_refusal};
 pub use sampling_defaults::sampling_defaults;
 pub use transformer::Transformer;
-pub use vision::names as vision_family_names;
+pub use vision::family_model_types as vision_family_model_types;

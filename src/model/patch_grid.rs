@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::vision::LearnedPositions;
 use crate::ops::step::PARTS;
 
 /// Patches of an image.
@@ -94,44 +95,32 @@ impl PatchGrid {
         values
     }
 
-    /// A learned position for each patch, `[patches, dim]`: `table` `[side * side, dim]` covers the whole image, and is
-    /// interpolated between its entries.
-    pub(super) fn positions(self, table: &[f32], side: usize) -> Vec<f32> {
+    /// A learned position for each patch, `[patches, dim]`, from `table` `[side * side, dim]`, which covers the whole image.
+    pub(super) fn positions(self, table: &[f32], side: usize, kind: LearnedPositions) -> Vec<f32> {
         let dim = table.len() / (side * side);
-        let rows = stretched(self.rows, side);
-        let columns = stretched(self.columns, side);
-        let mut values = Vec::with_capacity(self.count() * dim);
-        for [y, x] in self.places() {
-            let ([top, bottom], dy) = rows[y];
-            let ([left, right], dx) = columns[x];
-            let entry = |row: usize, column: usize| &table[(row * side + column) * dim..][..dim];
-            let weights = [
-                (1.0 - dy) * (1.0 - dx),
-                (1.0 - dy) * dx,
-                dy * (1.0 - dx),
-                dy * dx,
-            ];
-            let entries = [
-                entry(top, left),
-                entry(top, right),
-                entry(bottom, left),
-                entry(bottom, right),
-            ];
-            values.extend((0..dim).map(|i| {
-                let products = entries
-                    .iter()
-                    .zip(weights)
-                    .map(|(it, weight)| it[i] * weight);
-                products.sum::<f32>()
-            }));
+        let along = |count| match kind {
+            LearnedPositions::Resized => resized(count, side),
+            _ => stretched(count, side),
+        };
+        let (rows, columns) = (along(self.rows), along(self.columns));
+        let mut values = vec![0.0; self.count() * dim];
+        for ([y, x], sum) in self.places().zip(values.chunks_exact_mut(dim)) {
+            for (row, of_row) in &rows[y] {
+                for (column, of_column) in &columns[x] {
+                    let entry = &table[(row * side + column) * dim..][..dim];
+                    let weight = of_row * of_column;
+                    sum.iter_mut()
+                        .zip(entry)
+                        .for_each(|(sum, it)| *sum += it * weight);
+                }
+            }
         }
         values
     }
 }
 
-/// For each of `count` places that cover `side` entries from the first to the last: the entries around it, and how far it
-/// is from the first of them.
-fn stretched(count: usize, side: usize) -> Vec<([usize; 2], f32)> {
+/// For each of `count` places that cover `side` entries from the first to the last: the entries around it and their weights.
+fn stretched(count: usize, side: usize) -> Vec<Vec<(usize, f32)>> {
     let last = side - 1;
     let step = last as f32 / (count.max(2) - 1) as f32;
     let place = |at: usize| {
@@ -141,7 +130,26 @@ fn stretched(count: usize, side: usize) -> Vec<([usize; 2], f32)> {
             false => last as f32 - (count - 1 - at) as f32 * step,
         };
         let floor = (exact as usize).min(last);
-        ([floor, (floor + 1).min(last)], exact - floor as f32)
+        let after = exact - floor as f32;
+        vec![(floor, 1.0 - after), ((floor + 1).min(last), after)]
+    };
+    (0..count).map(place).collect()
+}
+
+/// For each of `count` places as wide as `side` entries together: the entries within a triangle around its middle, whose
+/// half is as wide as a place or as an entry, whichever is wider, and their weights.
+fn resized(count: usize, side: usize) -> Vec<Vec<(usize, f32)>> {
+    let scale = side as f32 / count as f32;
+    let reach = scale.max(1.0);
+    let place = |at: usize| {
+        let middle = scale * (at as f32 + 0.5);
+        let first = (middle - reach + 0.5).max(0.0) as usize;
+        let end = ((middle + reach + 0.5) as usize).min(side);
+        let weight = |entry: usize| (1.0 - (entry as f32 - middle + 0.5).abs() / reach).max(0.0);
+        let total: f32 = (first..end).map(weight).sum();
+        (first..end)
+            .map(|entry| (entry, weight(entry) / total))
+            .collect()
     };
     (0..count).map(place).collect()
 }
@@ -219,7 +227,7 @@ mod tests {
     fn positions_are_interpolated_from_corner_to_corner() {
         // Entry (y, x) of 3 by 3 is 10 y + x.
         let table: Vec<f32> = (0..9).map(|at| (at / 3 * 10 + at % 3) as f32).collect();
-        let positions = GRID.positions(&table, 3);
+        let positions = GRID.positions(&table, 3, LearnedPositions::Corners);
         let expected = [
             0.0,
             2.0 / 3.0,

@@ -49,6 +49,8 @@ pub enum Part {
     /// A frame of the kernels of a convolution over time, a row per kernel. The tensor is `[outputs, channels, frames,
     /// pixels]`.
     Frame(TensorInfo, usize),
+    /// The rows of the tensor, which are those of pixels of three channels, channel by channel.
+    ChannelsFirst(TensorInfo),
     /// The rows of a packed matrix.
     Packed(Box<Packed>),
     /// Some of the rows of the tensor.
@@ -116,7 +118,7 @@ impl Part {
                 shape[1] = selection.count;
                 shape
             }
-            Part::NegatedExp(tensor) => tensor.shape.clone(),
+            Part::NegatedExp(tensor) | Part::ChannelsFirst(tensor) => tensor.shape.clone(),
             Part::Alternate(tensor, _) => {
                 let mut shape = tensor.shape.clone();
                 shape[0] /= 2;
@@ -249,6 +251,18 @@ impl<S: ByteSource> ConvertedSource<S> {
             Part::NegatedExp(stored) => {
                 let converted = self.elements(stored, ty, |values| {
                     values.iter().map(|value| -value.exp()).collect()
+                });
+                self.read_whole(index, converted, within, buf).await
+            }
+            Part::ChannelsFirst(stored) => {
+                let cols = (stored.shape[0] as usize).max(1);
+                let converted = self.elements(stored, ty, |values| {
+                    let rows = values.chunks_exact(cols);
+                    let channel = |row: &[f32], channel: usize| -> Vec<f32> {
+                        row.iter().skip(channel).step_by(3).copied().collect()
+                    };
+                    let channels = rows.flat_map(|row| (0..3).flat_map(move |it| channel(row, it)));
+                    channels.collect()
                 });
                 self.read_whole(index, converted, within, buf).await
             }

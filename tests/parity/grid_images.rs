@@ -95,10 +95,14 @@ fn prompt(model: &Transformer, reference: &Value) -> Prompt {
     }))
 }
 
-/// A half of the pages of a model, out of order.
+/// A half of the pages of a model, out of order, and a state of its recurrent layers.
 fn memory(model: &Transformer, half: u32) -> SequenceMemory {
-    let pages = model.limits().page_count as u32;
-    SequenceMemory::new((0..pages).rev().filter(|page| page % 2 == half).collect())
+    let limits = model.limits();
+    let pages = (0..limits.page_count as u32).rev();
+    SequenceMemory {
+        state: (limits.state_slots > 0).then_some(1 + half),
+        ..SequenceMemory::new(pages.filter(|page| page % 2 == half).collect())
+    }
 }
 
 /// The logits after a prompt, fed in parts of at most `part` positions.

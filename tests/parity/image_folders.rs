@@ -98,7 +98,24 @@ fn elements(
         .copied()
         .collect();
     match form {
-        "as it is" => joined,
+        // The shapes of "squeezed" ones have one dimension less in the file.
+        "as it is" | "squeezed" => joined,
+        // Kernels of three channels each become rows of pixels.
+        "channels last" => {
+            let kernels = joined.chunks_exact(cols * cols * 3);
+            let pixel = |kernel: &[f32], at: usize| {
+                kernel
+                    .iter()
+                    .skip(at)
+                    .step_by(cols * cols)
+                    .copied()
+                    .collect::<Vec<f32>>()
+            };
+            kernels
+                .flat_map(|kernel| (0..cols * cols).flat_map(move |at| pixel(kernel, at)))
+                .collect()
+        }
+        "negated exponential" => joined.into_iter().map(|value| (-value).ln()).collect(),
         "plus one" => joined.into_iter().map(|value| value - 1.0).collect(),
         // Rows 2k and 2k + 1 of a head in the file are k and half + k of the checkpoint.
         "interleaved" => {

@@ -8,8 +8,8 @@ use super::{
 use crate::{
     Error, Result,
     model::config::{
-        ConfigJson, Keys, LinearRecurrence, ModelConfig, QkNorm, Recurrence, Rule, json::missing,
-        recurrence::TILED_HEADS,
+        ConfigJson, Keys, LinearRecurrence, ModelConfig, QkNorm, Recurrence, RopeParts, Rule,
+        json::missing, recurrence::TILED_HEADS,
     },
 };
 
@@ -69,6 +69,9 @@ pub(super) const PARAMETERS: [Parameter; 3] = [
 /// The fraction of a head that rotates where a `config.json` does not state it.
 const ROTATED: f64 = 0.25;
 
+/// Pairs that turn by time, row and column where neither a file nor a `config.json` states it.
+const SECTIONS: [usize; 3] = [11, 11, 10];
+
 pub(super) fn read_json(json: &mut ConfigJson) -> Result<()> {
     let key = "attn_output_gate";
     json.require(key, json.bool(key)? != Some(false))?;
@@ -111,6 +114,9 @@ pub(super) fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
         return Err(keys.unsupported("keys and values of different lengths"));
     }
     config.recurrence = Some(Recurrence::Linear(recurrence));
+    if let Some(rope) = config.rope_mut() {
+        rope.parts = parts(keys, rope.dims / 2)?;
+    }
     let name = keys.name("attention.recurrent_layers");
     let recurrent = keys.metadata().bools(&name)?;
     let interval = keys.size_or("full_attention_interval", 4)?;
@@ -129,4 +135,17 @@ pub(super) fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     config.layers.truncate(config.layers.len() - ignored);
     config.ignored_blocks = ignored;
     Ok(())
+}
+
+/// Which part of a position each of the rotated pairs turns by, where images have positions of several parts.
+fn parts(keys: &Keys, pairs: usize) -> Result<Option<RopeParts>> {
+    let is_stated = keys
+        .metadata()
+        .sizes(&keys.name("rope.dimension_sections"))?;
+    let sections = match is_stated {
+        Some(_) => RopeParts::read_sections(keys, pairs)?,
+        None if pairs == SECTIONS.iter().sum() => SECTIONS,
+        None => return Ok(None),
+    };
+    Ok(Some(RopeParts::Interleaved(sections)))
 }

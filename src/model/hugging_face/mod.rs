@@ -59,10 +59,7 @@ pub(super) async fn read<F: ModelFiles>(
     }
     let dense = pipeline.map_or(Vec::new(), |pipeline| pipeline.dense);
     let shards = shards::read(files, &dense, is_writer).await?;
-    let tensors = match family {
-        Some(family) => tower::text_tensors(family, shards.tensors),
-        None => tower::without_parts(architecture.other_parts, shards.tensors),
-    };
+    let tensors = tower::text_tensors(family, architecture.other_parts, shards.tensors);
     let mut recipes = recipes::recipes(architecture, &config, tensors, quantize)?;
     recipes.extend(recipes::dense(shards.dense, quantize)?);
     ConvertedSource::new(shards.source, metadata, recipes)

@@ -25,19 +25,20 @@ const TEXT_PREFIXES: [(&str, &str); 3] = [
     ("language_model.", ""),
 ];
 
-/// The tensors of the text model under the names that they have without a tower.
-pub fn text_tensors(family: &Family, tensors: Vec<StoredTensor>) -> Vec<StoredTensor> {
-    let text = tensors.into_iter();
-    let text = text.filter(|it| tower_part(family, &it.name).is_none());
-    with_text_names(text).collect()
-}
-
-/// Same as [`text_tensors`], for a folder whose tensors with these prefixes are not read.
-pub fn without_parts(prefixes: &[&str], tensors: Vec<StoredTensor>) -> Vec<StoredTensor> {
-    if prefixes.is_empty() {
+/// The tensors of the text model under the names that they have without other parts: the tower of `family`, and tensors
+/// with one of the `prefixes`.
+pub fn text_tensors(
+    family: Option<&Family>,
+    prefixes: &[&str],
+    tensors: Vec<StoredTensor>,
+) -> Vec<StoredTensor> {
+    if family.is_none() && prefixes.is_empty() {
         return tensors;
     }
-    let is_other = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+    let is_other = |name: &str| {
+        prefixes.iter().any(|prefix| name.starts_with(prefix))
+            || family.is_some_and(|family| tower_part(family, name).is_some())
+    };
     let text = tensors.into_iter().filter(|it| !is_other(&it.name));
     with_text_names(text).collect()
 }
@@ -109,8 +110,8 @@ pub async fn read<F: ModelFiles>(
         None => None,
     };
     let folder = FolderJson::new(&family.folder, config, preprocessor)?;
-    let metadata = metadata(family, &folder)?;
     let deepstack = layers(&folder.vision, DEEPSTACK, family.folder.deepstack)?;
+    let metadata = metadata(family, &folder, &deepstack)?;
     let shards = shards::read(files, &[], true).await?;
     let mut recipes = Vec::new();
     for stored in shards.tensors {
@@ -125,10 +126,15 @@ pub async fn read<F: ModelFiles>(
             let name: String = stored.name.chars().take(80).collect();
             Error::UnsupportedModel(format!("a vision tower with a tensor {name:?}"))
         })?;
-        match name == "v.patch_embd.weight" && family.tower.frames > 1 {
-            true => recipes.extend(frames(family, &name, stored)?),
-            false => recipes.push(recipe(family, name, stored)?),
+        match name == "v.patch_embd.weight" {
+            true if family.tower.frames > 1 => recipes.extend(frames(family, &name, stored)?),
+            true if family.folder.has_linear_patches => recipes.push(linear_patches(name, stored)?),
+            _ => recipes.push(recipe(family, name, stored)?),
         }
+    }
+    if recipes.is_empty() {
+        // The text model alone, whose `config.json` still describes the tower.
+        return Ok(None);
     }
     recipes.sort_by_key(|(offset_bytes, _)| *offset_bytes);
     let recipes = recipes.into_iter().map(|(_, recipe)| recipe).collect();
@@ -143,6 +149,19 @@ fn recipe(family: &Family, name: String, stored: StoredTensor) -> Result<(u64, R
         false => 0.0,
     };
     tower_recipe(name, stored, offset)
+}
+
+/// The matrix of patches, whose columns are pixel by pixel.
+fn linear_patches(name: String, stored: StoredTensor) -> Result<(u64, Recipe)> {
+    let stored = stored.into_floats()?;
+    let offset_bytes = stored.offset_bytes;
+    let recipe = Recipe {
+        name,
+        shape: stored.shape.clone(),
+        ty: TensorType::F32,
+        origin: Origin::Stored(vec![Part::ChannelsFirst(stored)]),
+    };
+    Ok((offset_bytes, recipe))
 }
 
 /// The kernels of patches, a matrix for each frame.
@@ -177,8 +196,9 @@ fn frames(family: &Family, name: &str, mut stored: StoredTensor) -> Result<Vec<(
     Ok((0..family.tower.frames).map(frame).collect())
 }
 
-/// The metadata of the `mmproj` file. Members that are left out have the defaults of transformers.
-fn metadata(family: &Family, folder: &FolderJson) -> Result<Metadata> {
+/// The metadata of the `mmproj` file. Members that are left out have the defaults of transformers. `deepstack` has the
+/// layers whose outputs become values for the text model.
+fn metadata(family: &Family, folder: &FolderJson, deepstack: &[u32]) -> Result<Metadata> {
     let (kind, vision) = (&family.folder, &folder.vision);
     let mut metadata = Metadata::new();
     metadata.insert("general.architecture", ARCHITECTURE);
@@ -209,6 +229,12 @@ fn metadata(family: &Family, folder: &FolderJson) -> Result<Metadata> {
         let values = values.unwrap_or_else(|| default.to_vec());
         metadata.insert(format!("clip.vision.{key}"), values);
     }
+    if let Some(last) = deepstack.last() {
+        // The loader refuses more layers than it has bounds for.
+        let count = last.saturating_add(1).min(1 << 16);
+        let flags: Vec<bool> = (0..count).map(|it| deepstack.contains(&it)).collect();
+        metadata.insert("clip.vision.is_deepstack_layers", flags);
+    }
     (kind.add)(folder, &mut metadata)?;
     Ok(metadata)
 }
@@ -231,7 +257,7 @@ mod tests {
         let config = json(config);
         let family = find_by_config(&config).unwrap().unwrap();
         let folder = FolderJson::new(&family.folder, config, preprocessor.map(json));
-        metadata(family, &folder.unwrap()).unwrap()
+        metadata(family, &folder.unwrap(), &[]).unwrap()
     }
 
     #[test]

@@ -62,6 +62,13 @@ impl TowerPlan {
                 text.deepstack_layers
             )));
         }
+        let parts = text.rope().and_then(|rope| rope.parts);
+        if config.tower.places_rows && parts.is_none() {
+            return Err(Error::UnsupportedModel(
+                "a text model without rotary positions of rows and columns (rope.dimension_sections), which the projector needs"
+                    .to_owned(),
+            ));
+        }
         TowerPlan::validated(gguf, config, max_binding_bytes)
     }
 

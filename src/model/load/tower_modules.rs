@@ -4,9 +4,11 @@ use super::{modules::Loader, tensors::Check};
 use crate::{
     Result,
     model::{
-        config::NormKind,
-        layers::tower::{Projector, Tower},
-        vision::VisionConfig,
+        layers::{
+            linear::Norm,
+            tower::{Projector, Tower},
+        },
+        vision::{LearnedPositions, ProjectorNorm, VisionConfig},
     },
     weights::ByteSource,
 };
@@ -35,7 +37,7 @@ impl Check<'_> {
                 self.needed(&format!("{name}.bias"), &[dim])?;
             }
         }
-        if tower.learns_positions {
+        if tower.positions != LearnedPositions::None {
             let positions = vision.position_side().pow(2);
             self.needed("position_embd.weight", &[dim, positions])?;
         }
@@ -51,21 +53,33 @@ impl Check<'_> {
     }
 
     fn projector(&mut self, vision: &VisionConfig) -> Result<()> {
-        let (kind, wide) = (&vision.tower.projector, vision.joined_dim());
-        if let Some(norm) = kind.norm {
-            self.needed(&format!("{norm}.weight"), &[wide])?;
-        }
-        for (at, name) in kind.linears.iter().enumerate() {
-            let rows = match at + 1 == kind.linears.len() {
-                true => vision.projection_dim,
-                false => wide,
-            };
-            match kind.is_transposed {
-                true => self.needed(&format!("{name}.weight"), &[rows, wide])?,
-                false => self.linear(name, [wide, rows])?,
+        let (kind, mut cols) = (&vision.tower.projector, vision.joined_dim());
+        if let Some(norm) = kind.norm.filter(|norm| self.has(norm)) {
+            self.needed(&format!("{}.weight", norm.name), &[cols])?;
+            if norm.kind.has_bias() {
+                self.needed(&format!("{}.bias", norm.name), &[cols])?;
             }
         }
+        for (at, name) in kind.linears.iter().enumerate() {
+            let weight = format!("{name}.weight");
+            let rows = match (at + 1 == kind.linears.len(), self.gguf.tensor(&weight)) {
+                // No key states the width between the matrices.
+                (false, Some(tensor)) => tensor.row_count() as usize,
+                _ => vision.projection_dim,
+            };
+            match kind.is_transposed {
+                true => self.needed(&weight, &[rows, cols])?,
+                false => self.linear(name, [cols, rows])?,
+            }
+            cols = rows;
+        }
         Ok(())
+    }
+
+    /// Whether the file has a norm, or must have it.
+    fn has(&self, norm: &ProjectorNorm) -> bool {
+        let weight = format!("{}.weight", norm.name);
+        !norm.is_optional || self.gguf.tensor(&weight).is_some()
     }
 }
 
@@ -95,15 +109,15 @@ impl<S: ByteSource> Loader<'_, S> {
         }
         Ok(Tower {
             patch_embd: frames,
-            position_embd: match vision.tower.learns_positions {
-                true => Some(self.floats("position_embd.weight").await?),
-                false => None,
+            position_embd: match vision.tower.positions {
+                LearnedPositions::None => None,
+                _ => Some(self.floats("position_embd.weight").await?),
             },
             blocks: self.blocks().await?,
             post_norm: self.norm("output_norm").await?,
             projector: Projector {
                 norm: match kind.norm {
-                    Some(norm) => Some(self.norm_of(NormKind::Rms, norm).await?),
+                    Some(norm) => self.projector_norm(norm).await?,
                     None => None,
                 },
                 linears,
@@ -112,5 +126,15 @@ impl<S: ByteSource> Loader<'_, S> {
             square: vision.square(),
             windows: vision.windows,
         })
+    }
+
+    async fn projector_norm(&mut self, norm: ProjectorNorm) -> Result<Option<Norm>> {
+        let weight = format!("{}.weight", norm.name);
+        if self.tensors.find(&weight).is_none() {
+            return Ok(None);
+        }
+        let found = self.norm_of(norm.kind, norm.name).await?;
+        let eps = norm.eps.unwrap_or(found.eps);
+        Ok(Some(Norm { eps, ..found }))
     }
 }

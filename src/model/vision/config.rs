@@ -4,7 +4,7 @@
 use crate::{
     Result,
     images::{Filter, ImageFormat, ImageGeometry, ImageMarkup},
-    model::config::{Keys, ModelConfig},
+    model::config::{Keys, ModelConfig, NormKind},
 };
 
 /// `general.architecture` of files with a vision tower.
@@ -18,8 +18,8 @@ pub struct TowerKind {
     pub frames: usize,
     /// Whether the matrix of the first frame has a bias.
     pub has_patch_bias: bool,
-    /// Whether a learned position is added to each patch. Positions of images of other sizes are interpolated.
-    pub learns_positions: bool,
+    /// The learned position that is added to each patch.
+    pub positions: LearnedPositions,
     /// Whether the width of the feed-forwards is that of their tensors, because files state another one.
     pub ffn_dim_of_tensors: bool,
     /// Reads how patches become rows of the text model: metadata, image size and patch size in pixels.
@@ -41,12 +41,36 @@ pub struct TowerKind {
 pub struct ProjectorKind {
     /// What becomes of the patches of a square.
     pub join: Join,
-    /// The RMS norm before the first matrix.
-    pub norm: Option<&'static str>,
+    /// The norm before the first matrix.
+    pub norm: Option<ProjectorNorm>,
     /// The matrices. Between them is a GELU.
     pub linears: &'static [&'static str],
     /// Whether files hold matrices that rows are multiplied by from the right.
     pub is_transposed: bool,
+}
+
+/// The norm before the first matrix of a projector.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ProjectorNorm {
+    /// Its name in `mmproj` files.
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: NormKind,
+    /// Added to the mean square or the variance; that of the tower's norms if `None`.
+    pub eps: Option<f32>,
+    /// Whether some models have none.
+    pub is_optional: bool,
+}
+
+/// A learned position of each patch, from a table of a square of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LearnedPositions {
+    /// None.
+    None,
+    /// The corners of an image are those of the table; between them positions are interpolated.
+    Corners,
+    /// The table is resized like an image, by a triangle as wide as a patch of the table or of the image, whichever is wider.
+    Resized,
 }
 
 /// What becomes of the patches of a square.

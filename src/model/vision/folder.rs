@@ -44,6 +44,9 @@ pub struct FolderKind {
     pub prefixes: &'static [&'static str],
     /// Modules, or whole names, after the prefix, and those in `mmproj` files. `*` is the layer's number.
     pub tensors: &'static [Names],
+    /// Whether patches go through a matrix whose columns are pixel by pixel, not through a convolution, whose are channel by
+    /// channel.
+    pub has_linear_patches: bool,
     /// Beginnings of names, after the prefix, that rows of images do not need.
     pub ignored: &'static [&'static str],
     /// The module of the `mmproj` file whose checkpoint lacks the 1 that is added to its weights.
@@ -80,6 +83,20 @@ impl FolderJson {
             preprocessor,
         })
     }
+}
+
+/// The configuration of the text model alone, of folders that have it in an object.
+pub fn nested_text(config: &ConfigJson) -> Result<ConfigJson> {
+    let text = config.object("text_config")?;
+    let mut text = text.ok_or_else(|| missing("text_config"))?;
+    // Whether the output is tied is a property of the whole model, if it says so.
+    if let Some(tied) = config.bool("tie_word_embeddings")? {
+        text.set("tie_word_embeddings", tied);
+    }
+    if let Some(quantization) = config.get("quantization_config").cloned() {
+        text.add("quantization_config", quantization);
+    }
+    Ok(text)
 }
 
 /// The member `vision_config`.

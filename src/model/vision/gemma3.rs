@@ -2,15 +2,15 @@
 //! squares of patches are normalized and multiplied by a matrix. Rows of an image attend to each other in the text model.
 
 use super::{
-    config::{Join, ProjectorKind, Squares, TowerKind},
+    config::{Join, LearnedPositions, ProjectorKind, ProjectorNorm, Squares, TowerKind},
     family::Family,
-    folder::{FolderJson, FolderKind},
+    folder::{FolderJson, FolderKind, nested_text},
     siglip,
 };
 use crate::{
     Result,
     images::{Filter, ImageGeometry, ImageMarkup},
-    model::config::{ConfigJson, Keys},
+    model::config::{ConfigJson, Keys, NormKind},
     weights::Metadata,
 };
 
@@ -19,12 +19,17 @@ pub const FAMILY: Family = Family {
     tower: TowerKind {
         frames: 1,
         has_patch_bias: true,
-        learns_positions: true,
+        positions: LearnedPositions::Corners,
         ffn_dim_of_tensors: false,
         squares,
         projector: ProjectorKind {
             join: Join::Mean,
-            norm: Some("mm.soft_emb_norm"),
+            norm: Some(ProjectorNorm {
+                name: "mm.soft_emb_norm",
+                kind: NormKind::Rms,
+                eps: None,
+                is_optional: false,
+            }),
             linears: &["mm.input_projection"],
             is_transposed: true,
         },
@@ -65,6 +70,7 @@ pub const FAMILY: Family = Family {
                 ("mm_input_projection_weight", "mm.input_projection.weight"),
             ],
         ],
+        has_linear_patches: false,
         ignored: siglip::IGNORED,
         plus_one: Some("mm.soft_emb_norm"),
     },
@@ -96,7 +102,7 @@ fn squares(keys: &Keys, image_size: usize, patch_size: usize) -> Result<Squares>
 }
 
 fn text(config: &ConfigJson) -> Result<ConfigJson> {
-    let mut text = siglip::text(config)?;
+    let mut text = nested_text(config)?;
     text.add("model_type", "gemma3_text");
     for (key, value) in TEXT_SIZES {
         text.add(key, value);

@@ -2,7 +2,7 @@
 //! and squares of patches that are one row, which goes through a feed-forward.
 
 use super::{
-    config::{Join, ProjectorKind, Squares, TowerKind},
+    config::{Join, LearnedPositions, ProjectorKind, Squares, TowerKind},
     folder::{FolderJson, Size},
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 pub const TOWER: TowerKind = TowerKind {
     frames: 2,
     has_patch_bias: false,
-    learns_positions: false,
+    positions: LearnedPositions::None,
     ffn_dim_of_tensors: false,
     squares: |keys, _, patch_size| squares(keys, patch_size, 4),
     projector: ProjectorKind {

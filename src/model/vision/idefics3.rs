@@ -2,9 +2,9 @@
 //! of patches are one row, which is multiplied by a matrix.
 
 use super::{
-    config::{Join, ProjectorKind, Squares, TowerKind},
+    config::{Join, LearnedPositions, ProjectorKind, Squares, TowerKind},
     family::Family,
-    folder::{FolderJson, FolderKind},
+    folder::{FolderJson, FolderKind, nested_text},
     siglip,
 };
 use crate::{
@@ -19,7 +19,7 @@ pub const FAMILY: Family = Family {
     tower: TowerKind {
         frames: 1,
         has_patch_bias: true,
-        learns_positions: true,
+        positions: LearnedPositions::Corners,
         ffn_dim_of_tensors: false,
         squares,
         projector: ProjectorKind {
@@ -43,7 +43,7 @@ pub const FAMILY: Family = Family {
     configure: |_, _| Ok(()),
     folder: FolderKind {
         model_types: &["idefics3", "smolvlm"],
-        text: siglip::text,
+        text: nested_text,
         sizes: &[
             siglip::SIZES,
             &[
@@ -63,6 +63,7 @@ pub const FAMILY: Family = Family {
             siglip::TENSORS,
             &[("modality_projection.proj", "mm.model.fc")],
         ],
+        has_linear_patches: false,
         ignored: siglip::IGNORED,
         plus_one: None,
     },

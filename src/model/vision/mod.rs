@@ -10,11 +10,13 @@ mod siglip;
 
 mod gemma3;
 mod idefics3;
+mod lfm2;
 mod qwen25vl;
 mod qwen2vl;
+mod qwen35;
 mod qwen3vl;
 
-pub use config::{ARCHITECTURE, Join, VisionConfig, Windows};
+pub use config::{ARCHITECTURE, Join, LearnedPositions, ProjectorNorm, VisionConfig, Windows};
 pub use family::Family;
 pub use folder::{DEEPSTACK, FolderJson, layers};
 
@@ -26,14 +28,16 @@ use crate::{Result, weights::Metadata};
 const FAMILIES: &[&Family] = &[
     &gemma3::FAMILY,
     &idefics3::FAMILY,
+    &lfm2::FAMILY,
     &qwen2vl::FAMILY,
     &qwen25vl::FAMILY,
     &qwen3vl::FAMILY,
+    &qwen35::FAMILY,
 ];
 
-/// The `clip.projector_type` of each supported family.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    FAMILIES.iter().map(|family| family.projector)
+/// The values of `model_type` of each supported family's folders. Some families have the projector of another one.
+pub fn family_model_types() -> impl Iterator<Item = &'static [&'static str]> {
+    FAMILIES.iter().map(|family| family.folder.model_types)
 }
 
 /// The family of Hugging Face folders with this `config.json`; `None` if it has no tower that this build knows.

@@ -46,6 +46,7 @@ pub const FAMILY: Family = Family {
                 ("blocks.*.mlp.down_proj", "v.blk.*.ffn_down"),
             ],
         ],
+        has_linear_patches: false,
         ignored: &[],
         plus_one: None,
     },

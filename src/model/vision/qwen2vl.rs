@@ -45,6 +45,7 @@ pub const FAMILY: Family = Family {
                 ("blocks.*.mlp.fc2", "v.blk.*.ffn_down"),
             ],
         ],
+        has_linear_patches: false,
         ignored: &[],
         plus_one: None,
     },

@@ -2,7 +2,7 @@
 //! the first layers of the text model.
 
 use super::{
-    config::{TowerKind, VisionConfig},
+    config::{LearnedPositions, TowerKind, VisionConfig},
     family::Family,
     folder::{DEEPSTACK, FolderJson, FolderKind, layers, vision},
     grids,
@@ -20,7 +20,7 @@ pub const FAMILY: Family = Family {
     projector: "qwen3vl_merger",
     tower: TowerKind {
         has_patch_bias: true,
-        learns_positions: true,
+        positions: LearnedPositions::Corners,
         squares: |keys, _, patch_size| grids::squares(keys, patch_size, 64),
         ..grids::TOWER
     },
@@ -58,6 +58,7 @@ pub const FAMILY: Family = Family {
                 ("deepstack_merger_list.*.linear_fc2", "v.deepstack.*.fc2"),
             ],
         ],
+        has_linear_patches: false,
         ignored: &[],
         plus_one: None,
     },
@@ -94,12 +95,5 @@ fn add(folder: &FolderJson, metadata: &mut Metadata) -> Result<()> {
     let side = positions.unwrap_or(2304).isqrt();
     let patch = metadata.u32("clip.vision.patch_size")?.unwrap_or(0);
     metadata.insert("clip.vision.image_size", side.saturating_mul(patch));
-    let layers = layers(&folder.vision, DEEPSTACK, DEEP_LAYERS)?;
-    // The loader refuses more layers than it has bounds for.
-    let count = layers.last().map_or(0, |last| last.saturating_add(1));
-    let flags: Vec<bool> = (0..count.min(1 << 16))
-        .map(|layer| layers.contains(&layer))
-        .collect();
-    metadata.insert("clip.vision.is_deepstack_layers", flags);
     grids::add_pixels(folder, metadata)
 }

@@ -1,6 +1,6 @@
 //! Reads the metadata of an `mmproj` file as llama.cpp writes it, `clip.vision.*`, as far as all families have it.
 
-use super::config::{ARCHITECTURE, TowerKind, VisionConfig};
+use super::config::{ARCHITECTURE, LearnedPositions, TowerKind, VisionConfig};
 use crate::{
     Error, Result,
     model::config::{
@@ -23,10 +23,10 @@ const MAX_PATCHES: usize = 1 << 14;
 pub fn read(keys: &Keys, kind: &'static str, tower: &'static TowerKind) -> Result<VisionConfig> {
     let metadata = keys.metadata();
     let patch_size = keys.size("patch_size")?;
-    let image_size = match tower.learns_positions {
-        true => keys.size("image_size")?,
+    let image_size = match tower.positions {
         // Converters make up the key.
-        false => patch_size,
+        LearnedPositions::None => patch_size,
+        _ => keys.size("image_size")?,
     };
     if !image_size.is_multiple_of(patch_size) {
         return Err(invalid("image_size", "no multiple of patch_size"));

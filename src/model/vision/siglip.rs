@@ -4,10 +4,7 @@
 use super::{folder::Size, read::invalid};
 use crate::{
     Result,
-    model::{
-        architectures::Names,
-        config::{ConfigJson, Keys, json::missing},
-    },
+    model::{architectures::Names, config::Keys},
 };
 
 /// Counts of all towers.
@@ -44,15 +41,4 @@ pub fn squares(keys: &Keys, image_size: usize, patch_size: usize) -> Result<[usi
         true => Ok([side, patches.pow(2)]),
         false => Err(invalid(key, "no divisor of the patches")),
     }
-}
-
-/// The configuration of the text model alone.
-pub fn text(config: &ConfigJson) -> Result<ConfigJson> {
-    let text = config.object("text_config")?;
-    let mut text = text.ok_or_else(|| missing("text_config"))?;
-    // Whether the output is tied is a property of the whole model, if it says so.
-    if let Some(tied) = config.bool("tie_word_embeddings")? {
-        text.set("tie_word_embeddings", tied);
-    }
-    Ok(text)
 }
