@@ -1,4 +1,4 @@
-"""Puts the files of a model in tests/parity/images into an archive, NAME.tar, whose bytes depend on theirs alone."""
+"""Archives of the files of one model, NAME.tar, whose bytes depend on those of the files alone."""
 
 import io
 import tarfile
@@ -13,14 +13,21 @@ FILES = {
 PLAIN = ["gemma3", "idefics3", "qwen3vl"]
 
 
+def write(path, files):
+    """Writes an archive of files: their names and bytes."""
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, data in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+
+
 def pack(name):
+    """Replaces the files of a model in tests/parity/images by an archive."""
     if name in PLAIN:
         return
-    with tarfile.open(FOLDER / f"{name}.tar", "w", format=tarfile.USTAR_FORMAT) as archive:
-        for part, end in FILES.items():
-            path = FOLDER / f"{name}.{end}"
-            if path.exists():
-                entry = tarfile.TarInfo(part)
-                entry.size = path.stat().st_size
-                archive.addfile(entry, io.BytesIO(path.read_bytes()))
-                path.unlink()
+    paths = {part: FOLDER / f"{name}.{end}" for part, end in FILES.items()}
+    paths = {part: path for part, path in paths.items() if path.exists()}
+    write(FOLDER / f"{name}.tar", {part: path.read_bytes() for part, path in paths.items()})
+    for path in paths.values():
+        path.unlink()

@@ -4,19 +4,19 @@ of their published checkpoints: nested text configurations, joined experts, bloc
     VENV/bin/pip install -r scripts/references/requirements-folders.txt
     VENV/bin/python scripts/references/folders.py [NAME ...]
 
-Each folder gets a NAME.json with the logits that transformers computes in float32 from its values.
+Each is an archive, NAME.tar, with the files of the folder and reference.json: the logits that transformers computes in
+float32 from its values.
 """
 
 import json
 import re
-import shutil
 import sys
 import zlib
 from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from transformers import (
     AutoModelForCausalLM,
     Gemma4TextConfig,
@@ -30,6 +30,10 @@ from transformers import (
     Qwen3_5TextConfig,
     Qwen3Config,
 )
+
+sys.dont_write_bytecode = True
+
+import archive  # noqa: E402
 
 FOLDER = Path(__file__).parents[2] / "tests/parity/models"
 PROMPT_TOKENS = 80
@@ -309,9 +313,6 @@ MODELS = {
 
 def make(name):
     config, of_tensors, of_config = MODELS[name]
-    folder = FOLDER / name
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
     model = built(config, name)
     tensors = dict(model.state_dict())
     if config.tie_word_embeddings:
@@ -319,12 +320,10 @@ def make(name):
     with torch.no_grad():
         kept = of_tensors(tensors)
     kept = {key: it.bfloat16() if it.dtype == torch.float32 else it for key, it in kept.items()}
-    save_file({key: it.contiguous() for key, it in kept.items()}, folder / "model.safetensors",
-              metadata={"format": "pt"})  # fmt: skip
-    (folder / "model.safetensors").chmod(0o644)
+    weights = save({key: it.contiguous() for key, it in kept.items()}, metadata={"format": "pt"})
     text = json.loads(config.to_json_string())
     text.pop("time_step_limit", None)
-    (folder / "config.json").write_text(json.dumps(of_config(text), indent=2) + "\n")
+    text = json.dumps(of_config(text), indent=2) + "\n"
     generator = np.random.default_rng(PROMPT_TOKENS)
     ids = generator.integers(0, SIZES["vocab_size"], PROMPT_TOKENS).tolist()
     with torch.no_grad():
@@ -334,8 +333,10 @@ def make(name):
         "last_logits": [float(f"{value:.6g}") for value in rows[-1]],
         "greedy_next": rows.argmax(axis=1).tolist(),
     }
-    (FOLDER / f"{name}.json").write_text(json.dumps(document, separators=(",", ":")) + "\n")
-    size = sum(path.stat().st_size for path in folder.iterdir())
+    reference = json.dumps(document, separators=(",", ":")) + "\n"
+    files = {"config.json": text.encode(), "model.safetensors": weights, "reference.json": reference.encode()}
+    archive.write(FOLDER / f"{name}.tar", files)
+    size = sum(len(data) for data in files.values())
     print(f"{name}: {size} bytes, logits spread by {rows.std():.2f}")
 
 

@@ -4,11 +4,12 @@ weights of the files.
 
     VENV/bin/python scripts/references/make.py [NAME ...]
 
-A NAME that ends in -hf is a Hugging Face folder. Each model gets a NAME.json: `ids` (the prompt),
-`last_logits` (after its last token) and `greedy_next` (the argmax after each token). That of a GGUF
-file also has `folder`, which describes the same model as a folder: its `config`, and for each of its
-`tensors` the GGUF tensor, how the converter changes it, and the number of heads and the expert that
-this needs. The same names give the same bytes.
+A NAME that ends in -hf is a Hugging Face folder. Each model has a reference as JSON: `ids` (the prompt),
+`last_logits` (after its last token) and `greedy_next` (the argmax after each token). A GGUF file has it
+in its metadata, as `inpage.reference`; that of a folder is NAME.json. That of a GGUF file also has
+`folder`, which describes the same model as a folder: its `config`, and for each of its `tensors` the
+GGUF tensor, how the converter changes it, and the number of heads and the expert that this needs. The
+same names give the same bytes.
 """
 
 import json
@@ -51,8 +52,8 @@ def weights(model):
     return {name: tensor.numpy() for name, tensor in model.state_dict().items()}
 
 
-def write(path, tiny, tensors):
-    """Writes the GGUF file."""
+def write(path, tiny, tensors, reference=None):
+    """Writes the GGUF file, with its reference."""
     writer = gguf.GGUFWriter(path, tiny.architecture)
     writer.add_type(gguf.GGUFType.MODEL)
     writer.add_name(tiny.name)
@@ -60,6 +61,8 @@ def write(path, tiny, tensors):
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     metadata.add_to_gguf(writer, tiny.architecture, tiny.config)
     tiny_tokenizer.add_to_gguf(writer, tiny.tokenizer)
+    if reference:
+        writer.add_string("inpage.reference", reference)
     for name, array in tensors.items():
         array = array.astype(np.float32)
         kind = names.stored_type(name, array, tiny.file_type)
@@ -128,9 +131,8 @@ def make(tiny):
     tensors = names.to_gguf(tiny.architecture, tiny.config, weights(model))
     tensors |= metadata.rope_tensors(tiny.config)
     write(path, tiny, tensors)
-    tensors = read(path)
-    load(model, tiny.architecture, tensors)
-    refer(tiny, model, {"folder": folder(tiny, model)})
+    load(model, tiny.architecture, read(path))
+    write(path, tiny, tensors, referred(tiny, model, {"folder": folder(tiny, model)}))
 
 
 def folder(tiny, model):
@@ -161,7 +163,7 @@ def make_folder(tiny):
     model.save_pretrained(folder, **shards)
     (folder / "generation_config.json").unlink()
     tiny_tokenizer.write_json(folder, *tiny.tokenizer)
-    refer(tiny, model.float())
+    write_reference(tiny, model.float())
 
 
 def make_packed(tiny):
@@ -193,17 +195,21 @@ def make_packed(tiny):
     config = json.loads(model.config.to_json_string())
     config["quantization_config"] = tiny.packing.config()
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    refer(tiny, model)
+    write_reference(tiny, model)
 
 
-def refer(tiny, model, further={}):
-    """Writes the references of `model`, which has the weights of the file, and further members."""
+def referred(tiny, model, further={}):
+    """The reference of `model`, which has the weights of the file, with further members, as JSON."""
     ids = prompt(tiny)
     rows = logits(model, ids)
     assert_sensitive(tiny, model.state_dict(), ids, rows)
-    text = json.dumps(reference(rows, ids) | further, separators=(",", ":"))
-    (FOLDER / f"{tiny.name}.json").write_text(text + "\n")
     print(f"{tiny.name}: logits spread by {rows.std():.2f}")
+    return json.dumps(reference(rows, ids) | further, separators=(",", ":"))
+
+
+def write_reference(tiny, model):
+    """Writes the reference of a folder."""
+    (FOLDER / f"{tiny.name}.json").write_text(referred(tiny, model) + "\n")
 
 
 def main(wanted):

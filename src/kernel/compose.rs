@@ -1,8 +1,8 @@
 //! The WGSL text of a kernel: constants, bindings and modules.
 //!
 //! Kernels are composed, not preprocessed. This file writes constants (shapes, binding numbers) and
-//! concatenates modules from `shaders/shared`: a tensor type, an input, a reduction, a KV format, an activation, a
-//! store. There is no `#ifdef`. Shapes are constants because a model has few of them and compilers use them. A module
+//! concatenates modules: a tensor type, an input, a reduction, a KV format, a store from `shaders/shared`, the functions of
+//! an activation. There is no `#ifdef`. Shapes are constants because a model has few of them and compilers use them. A module
 //! is instantiated under a second name where a kernel reads two matrices.
 
 use burn::cubecl::prelude::KernelId;

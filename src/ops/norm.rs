@@ -1,91 +1,11 @@
-//! Norms of rows: RMS norm, `x / sqrt(mean(x^2) + eps) * weight` (Zhang and Sennrich 2019, <https://arxiv.org/abs/1910.07467>),
-//! and layer norm, `(x - mean(x)) / sqrt(variance(x) + eps) * weight + bias` (Ba et al. 2016,
-//! <https://arxiv.org/abs/1607.06450>). A kernel may add the residual stream and scale the sum.
+//! Norms of rows. A kernel may add the residual stream and scale the sum. What the kinds are is declared in the CPU
+//! crate (`src/cpu/lanes/norm.rs`).
 
-use inpage_cpu::lanes::norm::{layer_norm, rms_norm};
+use inpage_cpu::lanes::norm::{NormKind, Rows};
 
 use super::op::*;
 use super::variant::Variant;
 use crate::kernel::{Kernel, wgsl};
-
-/// A kind of norm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum NormKind {
-    /// RMS norm: divides by the root of the mean square.
-    Rms,
-    /// Layer norm: mean zero and variance one, with a bias.
-    Layer,
-}
-
-/// The properties of a kind.
-struct Properties {
-    /// The name in the names of kernels.
-    name: &'static str,
-    wgsl: &'static str,
-    has_bias: bool,
-    is_fused: bool,
-    adds_residual: bool,
-}
-
-impl NormKind {
-    /// All kinds.
-    pub const ALL: [NormKind; 2] = [NormKind::Rms, NormKind::Layer];
-
-    fn properties(self) -> Properties {
-        match self {
-            NormKind::Rms => Properties {
-                name: "rms_norm",
-                wgsl: wgsl!("rms_norm"),
-                has_bias: false,
-                is_fused: true,
-                adds_residual: true,
-            },
-            NormKind::Layer => Properties {
-                name: "layer_norm",
-                wgsl: wgsl!("layer_norm"),
-                has_bias: true,
-                is_fused: false,
-                adds_residual: false,
-            },
-        }
-    }
-
-    /// The name in the names of kernels.
-    pub fn name(self) -> &'static str {
-        self.properties().name
-    }
-
-    /// Whether it adds a bias.
-    pub fn has_bias(self) -> bool {
-        self.properties().has_bias
-    }
-
-    /// Whether products for few tokens compute it while they read their input.
-    pub fn is_fused(self) -> bool {
-        self.properties().is_fused
-    }
-
-    /// Whether its kernel adds a residual to the result.
-    pub fn adds_residual(self) -> bool {
-        self.properties().adds_residual
-    }
-
-    /// The twin's numbers of a row: the center is subtracted from it, and the result is multiplied by the scale.
-    fn center_and_scale(self, row: &[f32], eps: f32) -> (f32, f32) {
-        let mean = |values: &mut dyn Iterator<Item = f32>| values.sum::<f32>() / row.len() as f32;
-        match self {
-            NormKind::Rms => {
-                let square = mean(&mut row.iter().map(|v| v * v));
-                (0.0, (square + eps).sqrt().recip())
-            }
-            NormKind::Layer => {
-                let center = mean(&mut row.iter().copied());
-                let variance = mean(&mut row.iter().map(|v| (v - center) * (v - center)));
-                (center, (variance + eps).sqrt().recip())
-            }
-        }
-    }
-}
 
 /// The arguments of the op.
 #[derive(ExtensionType)]
@@ -119,7 +39,7 @@ pub struct NormParams {
     pub weight: Tensor<1>,
     /// `[cols]`, if the kind [has one](NormKind::has_bias).
     pub bias: Option<Tensor<1>>,
-    /// Added to the mean square or the variance.
+    /// The number that is added to the mean square or the variance.
     pub eps: f32,
 }
 
@@ -201,7 +121,7 @@ fn kernel(kind: NormKind, cols: usize, eps: f32, residual: bool, scaled: bool) -
         .constant("COLS", cols)
         .constant("WORKGROUP", WORKGROUP)
         .constant_f32("EPS", eps)
-        .module(kind.properties().wgsl)
+        .module(kind.wgsl())
 }
 
 fn launch(args: Arguments<Cube>) -> CubeTensor {
@@ -245,12 +165,15 @@ fn twin(args: Arguments<Flex>) -> FlexTensor {
 fn cpu(args: Arguments<Flex>) -> FlexTensor {
     let [tokens, cols] = args.x.shape().dims();
     let mut out = vec![0.0; tokens * cols];
-    let (x, weight) = (args.x.storage(), args.weight.storage());
-    let residual = args.residual.as_ref().map(|residual| residual.storage());
-    match (args.kind, args.bias.as_ref()) {
-        (NormKind::Layer, Some(bias)) => layer_norm(x, weight, bias.storage(), args.eps, &mut out),
-        _ => rms_norm(x, weight, args.eps, residual, &mut out),
-    }
+    let bias = args.bias.as_ref().map(|bias| bias.storage());
+    let rows = Rows {
+        x: args.x.storage(),
+        weight: args.weight.storage(),
+        bias: bias.unwrap_or_default(),
+        eps: args.eps,
+        residual: args.residual.as_ref().map(|residual| residual.storage()),
+    };
+    inpage_cpu::lanes::norm::norm(args.kind, rows, &mut out);
     multiply(&mut out, &args.scale);
     twin_output(out, [tokens, cols])
 }

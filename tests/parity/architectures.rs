@@ -1,12 +1,14 @@
-//! The tiny random models in `models`, one for each architecture or variant of one, against the logits that
-//! `transformers` computes from the same weights (`scripts/references/make.py`).
+//! The tiny random models in `models`, one for each architecture or variant of one, against the logits in their metadata,
+//! which `transformers` computes from the same weights (`scripts/references/make.py`).
 
 use std::path::{Path, PathBuf};
 
+use inpage::weights::{FileSource, Gguf};
 use pollster::block_on;
+use serde_json::Value;
 
 use crate::{
-    fixture::{Feed, computes, floats, ids, json, model, sequence},
+    fixture::{Feed, computes, floats, ids, model, sequence},
     references::{assert_greedy, assert_parity},
 };
 
@@ -21,6 +23,14 @@ pub fn models() -> Vec<(String, PathBuf)> {
         .collect();
     models.sort();
     models
+}
+
+/// The reference in the metadata of a model.
+pub fn reference(path: &Path) -> Value {
+    let source = FileSource::open(path).expect("a model");
+    let gguf = block_on(Gguf::read(&source)).expect("a GGUF");
+    let text = gguf.metadata.str("inpage.reference").unwrap();
+    serde_json::from_str(text.expect("a reference")).expect("JSON")
 }
 
 /// The tolerance of a model. It is larger for models with large activations, and for types of few bits, whose
@@ -39,7 +49,7 @@ pub fn tolerance(name: &str) -> f32 {
 fn every_architecture_meets_its_references() {
     for (device, compute) in computes() {
         for (name, path) in models() {
-            let reference = json(&path.with_extension("json"));
+            let reference = reference(&path);
             let prompt = ids(&reference["ids"]);
             let what = format!("{name} on the {device}");
             let last = floats(&reference["last_logits"]);

@@ -1,4 +1,4 @@
-//! The tiny models in `models` as Hugging Face folders. The member `folder` of `NAME.json`
+//! The tiny models in `models` as Hugging Face folders. The member `folder` of a model's reference
 //! (`scripts/references/make.py`) describes the folder. Weights and references are those of the GGUF file. Tests the names, configurations,
 //! transposed matrices, norms and rotary embeddings of every architecture.
 
@@ -17,13 +17,14 @@ use pollster::block_on;
 use serde_json::{Value, json};
 
 use crate::{
-    architectures::{models, tolerance},
-    fixture::{Compute, floats, ids, json, load, sequence},
+    architectures::{models, reference, tolerance},
+    fixture::{Compute, floats, ids, load, sequence},
+    recent_folders,
     references::{assert_greedy, assert_parity},
 };
 
 /// A folder in memory.
-struct Folder(BTreeMap<&'static str, Vec<u8>>);
+pub struct Folder(pub BTreeMap<String, Vec<u8>>);
 
 impl ModelFiles for Folder {
     type Source = BytesSource<Vec<u8>>;
@@ -91,7 +92,7 @@ fn array(gguf: &Gguf, source: &FileSource, name: &str, expert: Option<u64>) -> A
 fn folder(path: &Path) -> Folder {
     let source = FileSource::open(path).unwrap();
     let gguf = block_on(Gguf::read(&source)).unwrap();
-    let description = &json(&path.with_extension("json"))["folder"];
+    let description = &reference(path)["folder"];
     let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
     for (name, place) in description["tensors"].as_object().unwrap() {
         let form = place[1].as_str().unwrap();
@@ -115,8 +116,8 @@ fn folder(path: &Path) -> Folder {
     file.extend(data);
     let config = description["config"].to_string().into_bytes();
     Folder(BTreeMap::from([
-        ("config.json", config),
-        ("model.safetensors", file),
+        ("config.json".to_owned(), config),
+        ("model.safetensors".to_owned(), file),
     ]))
 }
 
@@ -138,7 +139,7 @@ fn every_architecture_meets_its_references_as_a_folder() {
         architectures.insert(architecture.unwrap().to_owned());
         let model = load(Compute::reference(), &gguf, &source, options, |_, _| ());
         let mut model = block_on(model).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let reference = json(&path.with_extension("json"));
+        let reference = reference(&path);
         let last = floats(&reference["last_logits"]);
         let mut kv = sequence(&model);
         let all = block_on(model.feed_all(&mut kv, &ids(&reference["ids"]))).unwrap();
@@ -146,23 +147,14 @@ fn every_architecture_meets_its_references_as_a_folder() {
         assert_parity(&name, row, &last, tolerance);
         assert_greedy(&name, &all, &ids(&reference["greedy_next"]), tolerance);
     }
-    // `tests/parity/embeddings.rs` has those that generate no text, `grid_images.rs` those of folders with a tower,
-    // `containers.rs` those of recent models.
+    architectures.extend(recent_folders::architectures());
+    // `tests/parity/embeddings.rs` has those that generate no text, `grid_images.rs` those of folders with a tower.
     let others = [
-        "gpt-oss",
-        "gemma4",
         "bert",
         "nomic-bert",
         "gemma-embedding",
         "qwen2vl",
         "qwen3vl",
-        "granitehybrid",
-        "lfm2",
-        "lfm2moe",
-        "qwen35",
-        "qwen35moe",
-        "minicpm",
-        "mistral3",
     ];
     for name in architecture_names().filter(|name| !others.contains(name)) {
         assert!(architectures.contains(name), "no model of {name}");

@@ -10,6 +10,8 @@ use inpage::weights::{BytesSource, Gguf};
 use pollster::block_on;
 use serde_json::Value;
 
+use crate::archive;
+
 /// Each file in an archive, and how the file is called after NAME if there is no archive.
 const FILES: [(&str, &str); 5] = [
     ("text.gguf", "gguf"),
@@ -29,8 +31,8 @@ pub struct ImageFiles(BTreeMap<String, Vec<u8>>);
 impl ImageFiles {
     pub fn of(name: &str) -> ImageFiles {
         let read = |end: &str| std::fs::read(folder().join(format!("{name}.{end}")));
-        if let Ok(archive) = read("tar") {
-            return ImageFiles(entries(&archive));
+        if let Ok(bytes) = read("tar") {
+            return ImageFiles(archive::files(&bytes));
         }
         let files = FILES.into_iter().filter_map(|(part, end)| {
             let bytes = read(end).ok()?;
@@ -69,22 +71,6 @@ impl ImageFiles {
     pub fn ggufs(&self) -> [(Gguf, BytesSource<Vec<u8>>); 2] {
         ["text.gguf", "tower.gguf"].map(|part| self.gguf(part))
     }
-}
-
-/// The files in a tar archive: headers and files fill blocks of 512 bytes.
-fn entries(archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut rest = archive;
-    while rest[0] != 0 {
-        let text = |range: std::ops::Range<usize>| {
-            let field = rest[range].split(|byte| *byte == 0).next().unwrap();
-            std::str::from_utf8(field).unwrap().to_owned()
-        };
-        let size = usize::from_str_radix(text(124..136).trim(), 8).unwrap();
-        found.insert(text(0..100), rest[512..512 + size].to_vec());
-        rest = &rest[512 + size.next_multiple_of(512)..];
-    }
-    found
 }
 
 /// A family without a model here would not be tested.

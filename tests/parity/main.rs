@@ -6,6 +6,7 @@ mod shared_gpus;
 #[path = "../shared_models/mod.rs"]
 mod shared_models;
 
+mod archive;
 mod fixture;
 
 mod adapters;
@@ -28,6 +29,7 @@ mod kv_formats;
 mod long_context;
 mod prefixes;
 mod quantized;
+mod recent_folders;
 mod recurrent;
 mod references;
 mod references_2026;

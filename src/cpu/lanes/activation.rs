@@ -1,9 +1,23 @@
-//! Functions between the two halves of a feed-forward layer.
+//! Functions between the two halves of a feed-forward layer: all that is known of an activation, for the CPU device, for
+//! GPUs, for the twin and for `config.json`.
 
 use super::{
     f32x8::{F32x8, Kernel, LANES, run},
     functions::{exp, tanh},
 };
+
+/// The WGSL of an activation, from the bodies of its two functions.
+macro_rules! module {
+    ($activate:literal, $other_half:literal) => {
+        concat!(
+            "fn activate(x: f32) -> f32 {\n    ",
+            $activate,
+            "\n}\n\nfn other_half(up: f32) -> f32 {\n    ",
+            $other_half,
+            "\n}\n"
+        )
+    };
+}
 
 /// An activation function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,14 +82,23 @@ impl Activation {
         }
     }
 
-    /// The module of the function for GPUs. Not inlined: kernels are identified by the addresses of their modules.
+    /// The module of the functions for GPUs: [`apply`](Self::apply) as `activate`, and `other_half`. Not inlined: kernels
+    /// are identified by the addresses of their modules.
     #[inline(never)]
     pub fn wgsl(self) -> &'static str {
         match self {
-            Activation::Silu => wgsl!("shared/activation/silu"),
-            Activation::Gelu => wgsl!("shared/activation/gelu"),
-            Activation::QuickGelu => wgsl!("shared/activation/quick_gelu"),
-            Activation::ClampedSilu => wgsl!("shared/activation/clamped_silu"),
+            Activation::Silu => module!("return x / (1.0 + exp(-x));", "return up;"),
+            // Written with a sigmoid: (1 + tanh(y)) / 2 = sigmoid(2 y), so the factor is 2 * sqrt(2 / pi).
+            Activation::Gelu => module!(
+                "let y = 1.5957691 * (x + 0.044715 * x * x * x); return x / (1.0 + exp(-y));",
+                "return up;"
+            ),
+            Activation::QuickGelu => module!("return x / (1.0 + exp(-1.702 * x));", "return up;"),
+            // NaN stays NaN.
+            Activation::ClampedSilu => module!(
+                "let y = select(x, 7.0, x > 7.0); return y / (1.0 + exp(-1.702 * y));",
+                "return select(select(up, 7.0, up > 7.0), -7.0, up < -7.0) + 1.0;"
+            ),
         }
     }
 }

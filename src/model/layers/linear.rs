@@ -4,10 +4,10 @@ use burn::{module::Module, tensor::Tensor};
 
 use super::low_rank::LowRank;
 use crate::ops::{
-    Addends, Finish, Variant,
+    Addends, Finish, NormKind, Variant,
     matrix::Matrix,
     matvec::MAX_TOKENS,
-    norm::{NormKind, NormParams, Onto, norm},
+    norm::{NormParams, Onto, norm},
     product::{matmul, matvec},
 };
 
@@ -21,7 +21,7 @@ pub struct Norm {
     /// The operation of the layer.
     #[module(skip)]
     pub kind: NormKind,
-    /// Added to the mean square or the variance.
+    /// The number that is added to the mean square or the variance.
     #[module(skip)]
     pub eps: f32,
     /// The kernels that the tuner chose for the device.
@@ -62,7 +62,7 @@ impl Norm {
         }
     }
 
-    /// How products get `norm(x)`: `x` and the norm that their kernels compute along with the product, or `norm(x)`.
+    /// The input from which products get `norm(x)`: `x` and the norm that their kernels compute along with the product, or `norm(x)`.
     pub fn input(norm: Option<&Norm>, x: Tensor<2>) -> (Tensor<2>, Option<FusedNorm>) {
         match norm {
             Some(norm) if norm.kind.is_fused() && x.dims()[0] <= MAX_TOKENS => {
@@ -133,7 +133,7 @@ impl Linear {
     }
 }
 
-/// How a result is added to the residual stream.
+/// The way in which a result is added to the residual stream.
 #[derive(Module, Debug)]
 pub struct Join {
     /// Norm of the result.
