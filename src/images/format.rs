@@ -76,7 +76,7 @@ pub enum ImageGeometry {
     Grid(GridSizes),
 }
 
-/// How an image of some size is resized and cut.
+/// The size of a resized image and the tiles that it is cut into.
 #[derive(Debug, PartialEq)]
 pub(super) struct Layout {
     /// The sizes that it gets one after the other before it is cut, if it may be cut.

@@ -8,9 +8,9 @@ import { resolveModel } from "../options/model.js";
 
 /** Loads of a model on a device that ended with their tab, since the last one that succeeded. */
 export interface CrashedLoad {
-  /** How many, one after the other. */
+  /** The number of failed loads, one after the other. */
   loads: number;
-  /** When the last one was begun, in milliseconds since 1970. */
+  /** The time when the last one was begun, in milliseconds since 1970. */
   atMs: number;
 }
 

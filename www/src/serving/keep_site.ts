@@ -108,7 +108,7 @@ async function readSite(
   return files;
 }
 
-/** What the page has loaded, except what scripts fetched and what the service worker makes. */
+/** The URLs that the page has loaded, except what scripts fetched and what the service worker makes. */
 function loadedByPage(scope: string): string[] {
   const entries = performance.getEntriesByType("resource") as PerformanceResourceTiming[];
   return entries
