@@ -104,7 +104,7 @@ const SHAPES: [Shape; 4] = [
     },
 ];
 
-/// How a tensor is filled.
+/// The values that fill a tensor.
 #[derive(Debug, Clone)]
 enum Fill {
     /// Weights of a norm, near one.

@@ -10,7 +10,7 @@ pub const USAGE: &str = "usage: bench [launch|kernels|model|speculation]... [--m
                          [--device cpu|gpu] [--kv-format FORMAT] [--quantize TYPE] [--size small|large] \
                          [--tokens N] [--contexts N,N,...] [--batches N,N,...] [--json]";
 
-/// What to measure.
+/// The measurements to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bench {
     Launch,
@@ -33,7 +33,7 @@ pub struct Options {
     benches: Vec<Bench>,
     pub model: Option<PathBuf>,
     pub gpu: bool,
-    /// How a model is loaded. Its memory sizes depend on what is measured.
+    /// The options of a load. Its memory sizes depend on what is measured.
     pub load: LoadOptions,
     /// If `None`, depends on the adapter.
     pub size: Option<Size>,

@@ -12,7 +12,7 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     (low + high) / 2.0
 }
 
-/// How often to repeat something that took `once` so that it takes about `target`.
+/// The number of repetitions of something that took `once` so that it takes about `target`.
 pub fn repeats(once: Duration, target: Duration) -> usize {
     let ratio = target.as_secs_f64() / once.as_secs_f64().max(1e-9);
     (ratio.ceil() as usize).clamp(1, 1000)

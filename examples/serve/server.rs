@@ -235,7 +235,7 @@ mod tests {
         stream
     }
 
-    /// What arrives until the server closes the connection.
+    /// The bytes that arrive until the server closes the connection.
     fn read_to_end(mut stream: TcpStream) -> String {
         let mut bytes = Vec::new();
         match stream.read_to_end(&mut bytes) {

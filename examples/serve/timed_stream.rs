@@ -14,7 +14,7 @@ use tokio::time::{Sleep, sleep};
 pub struct TimedStream {
     stream: TcpStream,
     write_timeout: Duration,
-    /// Set while a write waits.
+    /// The timer of a write that waits.
     timer: Option<Pin<Box<Sleep>>>,
 }
 

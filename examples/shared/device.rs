@@ -6,10 +6,10 @@ use inpage::{
     runtime::{ChosenDevice, DeviceChoice},
 };
 
-/// What `--device` names.
+/// The device that `--device` names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceName {
-    /// What pages choose from.
+    /// The devices that pages choose from.
     Of(DeviceChoice),
     /// The kernels' twins: slow and exact.
     Reference,

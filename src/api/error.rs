@@ -199,7 +199,7 @@ impl Failure {
         })
     }
 
-    /// What is in the body.
+    /// The contents of the body.
     pub(super) fn object(&self) -> ErrorObject<'_> {
         ErrorObject {
             message: &self.message,

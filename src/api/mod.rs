@@ -71,7 +71,7 @@ pub(crate) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     visitor.visit::<switches::EngineSwitches>();
 }
 
-/// What TypeScript knows of the endpoint besides its types.
+/// The facts about the endpoint that TypeScript knows besides its types.
 #[cfg(test)]
 pub(crate) fn constants() -> Vec<crate::typescript::Constant> {
     let [switches, profiles] = switches::constants();

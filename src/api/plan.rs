@@ -3,9 +3,12 @@
 
 use super::fields::images::RequestImages;
 use super::fields::{
-    Constraint, Drafting, Length, Logprobs, Prompt, PromptTokens, Restrictions, Sampling,
+    Constraint, Conversation, Drafting, KeptTokens, Length, Logprobs, Prompt, PromptTokens,
+    Restrictions, Sampling,
 };
 use super::models::{ReadyModel, ToolPrompts};
+use super::switches::LogprobsShape;
+use crate::engine::generation::LogprobsMode;
 
 /// Text to generate.
 #[derive(Debug)]
@@ -18,13 +21,13 @@ pub(super) struct Plan {
     pub images: RequestImages,
     pub suffix: Suffix,
     pub length: Length,
-    /// Put the prompt's text before the completion.
+    /// Whether the prompt's text comes before the completion.
     pub echo: bool,
-    /// If set, the echo has only the text of this many tokens, counted from the prompt's end.
+    /// The number of tokens at the prompt's end that the echo has; `None`: all.
     pub echo_last: Option<usize>,
-    /// Report what the model was given and what it generated.
+    /// Whether the raw prompt and the raw completion are reported.
     pub raw_output: bool,
-    /// Report times.
+    /// Whether times are reported.
     pub perf_metrics: bool,
     /// Choices returned per prompt.
     pub n: usize,
@@ -33,7 +36,7 @@ pub(super) struct Plan {
     pub logprobs: Logprobs,
     pub prompt_tokens: PromptTokens,
     pub restrictions: Restrictions,
-    /// What the completion is expected to be.
+    /// The text that the completion is expected to be.
     pub drafting: Drafting,
     pub sampling: Sampling,
     pub constraint: Constraint,
@@ -41,6 +44,62 @@ pub(super) struct Plan {
     pub message: Option<MessagePlan>,
     /// A run that continues an earlier one returns what that delivered once more, marked as such.
     pub repeats_delivered: bool,
+}
+
+/// The options that every route of messages reads.
+#[derive(Debug)]
+pub(super) struct MessageRequest {
+    /// A model's id or the alias `default`.
+    pub model: String,
+    pub conversation: Conversation,
+    pub length: Length,
+    pub restrictions: Restrictions,
+    pub drafting: Drafting,
+    pub sampling: Sampling,
+    pub constraint: Constraint,
+}
+
+impl Plan {
+    /// The plan of one message that continues a conversation, without log-probabilities.
+    pub(super) fn of_message(mut request: MessageRequest) -> Plan {
+        let images = request.conversation.images.take();
+        let parallel_calls = request.conversation.parallel_tool_calls;
+        Plan {
+            model: request.model,
+            prompts: vec![Prompt::Conversation(Box::new(request.conversation))],
+            images,
+            suffix: Suffix::None,
+            length: request.length,
+            echo: false,
+            echo_last: None,
+            raw_output: false,
+            perf_metrics: false,
+            n: 1,
+            best_of: 1,
+            logprobs: Logprobs {
+                top: None,
+                mode: LogprobsMode::Raw,
+                shape: LogprobsShape::Content,
+                tokens_as_ids: false,
+                token_ids: false,
+                prompt: None,
+            },
+            // The chat template writes the special tokens.
+            prompt_tokens: PromptTokens {
+                add_special: false,
+                kept: KeptTokens::All,
+            },
+            restrictions: request.restrictions,
+            drafting: request.drafting,
+            sampling: request.sampling,
+            constraint: request.constraint,
+            message: Some(MessagePlan {
+                parallel_calls,
+                reasoning_tokens: None,
+            }),
+            repeats_delivered: false,
+        }
+    }
 }
 
 /// The options for reading a message of the assistant.

@@ -20,7 +20,7 @@ pub struct Progress {
 pub(in crate::api) struct Position {
     /// The id of the answer.
     pub id: String,
-    /// When the answer was created, in Unix seconds.
+    /// The time when the answer was created, in Unix seconds.
     pub created_s: u64,
     /// The seed of each prompt.
     pub seeds: Vec<i64>,

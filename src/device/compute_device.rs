@@ -6,7 +6,7 @@ use burn::tensor::Device;
 use super::{Cpu, CpuOptions, DeviceReport, Gpu, GpuOptions, Pending};
 use crate::{Error, Result};
 
-/// Where tensors live and ops run.
+/// The device that has the tensors and runs the ops.
 #[derive(Clone)]
 #[allow(clippy::large_enum_variant)] // A handful per program.
 pub enum ComputeDevice {

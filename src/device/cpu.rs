@@ -22,7 +22,7 @@ const TURN_MS: f64 = 12.0;
 /// that is being read. A load of 1.1 GB was measured to take 40 MiB for these; fragments of memory cannot be used.
 const PROGRAM_BYTES: u64 = 192 << 20;
 
-/// How to set up the CPU device.
+/// The options of the CPU device.
 #[derive(Clone)]
 pub struct CpuOptions {
     /// Threads that compute, the calling one included. On wasm32 the host has started them already.
@@ -51,7 +51,7 @@ pub struct Cpu {
     pub(super) device: Device,
     pub(super) report: DeviceReport,
     options: CpuOptions,
-    /// When the last turn of the event loop ended.
+    /// The time when the last turn of the event loop ended.
     turned_ms: Rc<Cell<f64>>,
 }
 

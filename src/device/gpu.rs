@@ -18,7 +18,7 @@ use crate::{Error, Result};
 /// Work that was started and is done when the future completes.
 pub type Pending = Pin<Box<dyn Future<Output = ()>>>;
 
-/// How to request a GPU.
+/// The options of a request for a GPU.
 #[derive(Clone)]
 pub struct GpuOptions {
     /// Refuses adapters that compute on the CPU.
@@ -32,7 +32,7 @@ pub struct GpuOptions {
 /// Functions of JavaScript for a WebGPU device that wgpu lacks.
 #[derive(Clone)]
 pub struct BrowserWebGpu {
-    /// Called once the device was created.
+    /// The function that describes the device once it is created.
     pub describe: Rc<dyn Fn() -> BrowserDevice>,
     /// Starts compiling WGSL sources for pipelines that will be requested, all at once and while the
     /// device does other work; done when all are compiled or refused.

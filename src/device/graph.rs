@@ -51,7 +51,7 @@ impl<T> Graph<T> {
         unsafe { self.recorded.replay() }.map_err(|e| gpu.failure(e))
     }
 
-    /// What the closure returned: the tensors that every replay overwrites.
+    /// The result of the closure: the tensors that every replay overwrites.
     pub fn output(&self) -> &T {
         &self.output
     }

@@ -39,7 +39,7 @@ use cubecl_server::{
 #[derive(Debug, Clone)]
 struct FinishedWgsl;
 
-/// What the compiler makes of a kernel that is not WGSL: nothing.
+/// The compiled form of a kernel that is not WGSL: there is none.
 enum Never {}
 
 impl fmt::Display for Never {

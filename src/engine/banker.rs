@@ -98,7 +98,7 @@ pub(super) fn held(groups: &[GroupClaim]) -> Amount {
     }
 }
 
-/// How many groups share each of their pages.
+/// The number of groups that share each of their pages.
 fn users(groups: &[GroupClaim]) -> BTreeMap<u32, usize> {
     let mut users = BTreeMap::new();
     for page in groups.iter().flat_map(|group| &group.shared) {

@@ -205,7 +205,7 @@ impl Candidate {
         samplers
     }
 
-    /// What may come at each of these positions. Nothing is said about those after a token that may not come.
+    /// The tokens that may come at each of these positions. Nothing is said about those after a token that may not come.
     pub(super) fn allowed_along(&self, draft: &[u32]) -> Vec<Result<Allowed>> {
         let generation = &self.generation;
         let matcher = || generation.constraint.as_ref().map(Grammar::matcher);

@@ -18,12 +18,12 @@ pub trait Clock {
     fn sleep_ms(&self, duration_ms: u32) -> Pin<Box<dyn Future<Output = ()>>>;
 }
 
-/// When a request ends with an error if it has not ended before.
+/// The time when a request ends with an error if it has not ended before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeLimit {
     /// The end of the period, in milliseconds since 1970.
     pub end_ms: u64,
-    /// How long the request was allowed to take.
+    /// The time that the request was allowed to take.
     pub timeout_ms: u32,
 }
 

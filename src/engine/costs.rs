@@ -35,7 +35,7 @@ impl Mean {
     }
 }
 
-/// What a step did for the only sequence that could continue.
+/// The work of a step for the only sequence that could continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     /// Chose this many tokens, each fed by itself.
@@ -65,7 +65,7 @@ impl Costs {
         }
     }
 
-    /// How many of `available` drafted tokens to verify, each of which is right with the probability `acceptance` if those
+    /// The number of the `available` drafted tokens to verify, each of which is right with the probability `acceptance` if those
     /// before it are. It is 0 if tokens come sooner one by one, and while the time of one is unknown. Sizes that were not measured are tried.
     pub(super) fn worth_verifying(&mut self, available: usize, acceptance: f64) -> usize {
         let Some(token_ms) = self.token.get() else {

@@ -17,7 +17,7 @@ const NEAR_TOKENS: usize = 16;
 /// The text that a request expects as its completion, by token ids, and the limits of drafts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DraftRules {
-    /// What the completion is expected to be, or to resemble.
+    /// The tokens that the completion is expected to have, or to resemble.
     pub prediction: Option<Rc<[u32]>>,
     /// Shorter drafts are not worth a step.
     pub min_tokens: usize,
@@ -50,7 +50,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// At the start of a completion that may begin like `prediction`.
+    /// A source at the start of a completion that may begin like `prediction`.
     pub fn new(prediction: Rc<[u32]>) -> Self {
         Self {
             next: (!prediction.is_empty()).then_some(0),
@@ -87,7 +87,7 @@ impl Follower {
         self.met.min(self.prediction.len())
     }
 
-    /// What is expected next.
+    /// The tokens that are expected next.
     fn expected(&self) -> &[u32] {
         self.next.map_or(&[], |at| &self.prediction[at..])
     }
@@ -190,7 +190,7 @@ impl Acceptance {
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Draft {
     pub(super) tokens: Vec<u32>,
-    /// How likely each of them is right if those before it are, by the tokens so far.
+    /// The probability that each of them is right if those before it are, by the tokens so far.
     pub(super) acceptance: f64,
 }
 
@@ -204,7 +204,7 @@ pub(super) struct Drafter {
 }
 
 impl Drafter {
-    /// At the start of a candidate of `prompt`.
+    /// The drafts at the start of a candidate of `prompt`.
     pub(super) fn new(prompt: &[u32], rules: &DraftRules, looks_up: bool) -> Self {
         let follow = |it: &Rc<[u32]>| (Follower::new(it.clone()), Acceptance(0.8));
         Self {

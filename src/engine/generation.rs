@@ -20,9 +20,9 @@ pub struct Generation {
     /// Most tokens a candidate may get, already shortened to what the context can hold; 0 generates
     /// nothing.
     pub max_tokens: usize,
-    /// How many candidates, at least one. Candidate `i` draws with `(seed, i)`.
+    /// The number of candidates, at least one. Candidate `i` draws with `(seed, i)`.
     pub candidates: u32,
-    /// How to choose each token.
+    /// The parameters of the choice of each token.
     pub sampling: SamplingParams,
     /// The constraint on each candidate; each has its own matcher.
     pub constraint: Option<Grammar>,
@@ -35,7 +35,7 @@ pub struct Generation {
     /// Ids that end a candidate with [`super::event::FinishReason::Stop`]: the model's end-of-text
     /// ids (unless `ignore_eos`) and single-token stop strings.
     pub stop_ids: Vec<u32>,
-    /// What its tokens may be guessed from. It changes how fast they come, not which.
+    /// The sources that its tokens may be guessed from. It changes how fast they come, not which.
     pub drafts: DraftRules,
 }
 

@@ -105,7 +105,7 @@ impl Job {
         has_stalled.then_some(Error::StalledReader)
     }
 
-    /// When it ends unless something happens before.
+    /// The time when it ends unless something happens before.
     pub(super) fn end_ms(&self) -> Option<u64> {
         let limit = self.time_limit.map(|it| it.end_ms);
         [limit, self.patience.end_ms()].into_iter().flatten().min()

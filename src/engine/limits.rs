@@ -59,7 +59,7 @@ impl EngineLimits {
     }
 }
 
-/// How large steps may be, and where prompts are cut.
+/// The sizes that steps may have, and the places where prompts are cut.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StepLimits {
     pub(super) page_tokens: usize,
@@ -109,7 +109,7 @@ impl StepLimits {
         pages
     }
 
-    /// How many tokens to feed next from `begin` on, up to `stop`, which divides no image. Where images must not be
+    /// The number of tokens to feed next from `begin` on, up to `stop`, which divides no image. Where images must not be
     /// divided, a chunk goes on to the end of its last one, and does not leave so few tokens that a step of them would
     /// round differently.
     pub(super) fn tokens_before(&self, prompt: &Prompt, begin: usize, stop: usize) -> usize {

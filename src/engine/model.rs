@@ -104,7 +104,7 @@ pub enum Chooser<'a> {
         steps: usize,
         /// The samplers, one per row.
         samplers: Vec<RowSampler<'a>>,
-        /// Called once, after the device's work was submitted.
+        /// The masks of the rows. They are computed once, after the device's work was submitted.
         masks: Masks<'a>,
     },
 }
@@ -123,7 +123,7 @@ impl Chooser<'_> {
 /// any. A mask holds for one token: a step that chooses several has none.
 pub type Masks<'a> = Box<dyn FnOnce() -> Vec<Option<TokenMask>> + 'a>;
 
-/// How the device chooses for a row.
+/// The device's way to choose for a row.
 #[derive(Debug)]
 pub struct RowSampler<'a> {
     /// Records the chosen tokens. Nothing else may use it during the step.

@@ -11,7 +11,7 @@ const RESTORED_PER_STEP: u64 = 3;
 #[derive(Debug)]
 pub(super) struct Patience {
     left_ms: u64,
-    /// Since when it runs out.
+    /// The time since which it runs out.
     runs_since_ms: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ impl Patience {
         self.runs_since_ms = runs.then_some(now_ms);
     }
 
-    /// When it will have run out.
+    /// The time when it will have run out.
     pub(super) fn end_ms(&self) -> Option<u64> {
         let since_ms = self.runs_since_ms?;
         Some(since_ms.saturating_add(self.left_ms))

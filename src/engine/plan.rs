@@ -152,7 +152,7 @@ impl Scheduler {
         Some(PlannedStep::Verify { at, draft, spare })
     }
 
-    /// What a step that was just planned does for the only sequence that can continue; `None` for steps that feed prompts
+    /// The work of a step that was just planned for the only sequence that can continue; `None` for steps that feed prompts
     /// or several sequences.
     pub(super) fn work_of(&self, step: &PlannedStep) -> Option<Work> {
         match step {
@@ -166,7 +166,7 @@ impl Scheduler {
         }
     }
 
-    /// How many tokens all of `rows` can run ahead, with the memory for it; at least one.
+    /// The number of tokens that all of `rows` can run ahead, with the memory for it; at least one.
     fn steps_ahead(&mut self, rows: &[SequenceIndex]) -> usize {
         let steps = rows.iter().map(|&at| self.sequence(at).steps_ahead());
         let mut steps = steps.min().unwrap_or(1).max(1);

@@ -57,7 +57,7 @@ impl PlannedStep {
     }
 }
 
-/// Where a sequence is: index of its request among the running ones, index of the sequence there.
+/// The place of a sequence: index of its request among the running ones, index of the sequence there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SequenceIndex {
     pub(super) job: usize,

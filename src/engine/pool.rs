@@ -12,7 +12,7 @@ use super::states::StatePool;
 /// table holds counts as free: it is evicted when a page is needed.
 #[derive(Debug)]
 pub(super) struct MemoryPool {
-    /// Taken from the end, so that the most recently freed pages are used first.
+    /// The free pages. They are taken from the end, so that the most recently freed pages are used first.
     free: Vec<u32>,
     /// Block tables that list the page; 0 for those in `free` and for kept ones that nobody uses.
     holders: Vec<u32>,
@@ -107,7 +107,7 @@ impl MemoryPool {
         }
     }
 
-    /// How many pages [`adopt`](Self::adopt) would add.
+    /// The number of pages that [`adopt`](Self::adopt) would add.
     pub(super) fn cached<'a>(&mut self, keys: impl Iterator<Item = Cow<'a, [u32]>>) -> usize {
         self.find(keys).len()
     }

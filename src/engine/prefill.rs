@@ -35,12 +35,12 @@ pub(super) struct Prefill {
     /// Its memory, until the last candidate has started (or is given it).
     pub(super) memory: SequenceMemory,
     scores: Vec<TokenScore>,
-    /// How many of the first pages other sequences may hold too: pages from or in the prefix cache,
+    /// The number of first pages that other sequences may hold too: pages from or in the prefix cache,
     /// and all full pages once the prompt is fed for several candidates.
     pub(super) shared_pages: usize,
     /// Its pages are in the prefix cache.
     pub(super) is_kept: bool,
-    /// Set once the prompt is fed, until the last candidate has started.
+    /// The result of the prompt, from the time when it is fed until the last candidate has started.
     pub(super) outcome: Option<Outcome>,
 }
 
@@ -138,7 +138,7 @@ impl Prefill {
         self.shared_pages = 0;
     }
 
-    /// How many of its first pages other prompts may use: whole pages, fed in steps that round alike
+    /// The number of its first pages that other prompts may use: whole pages, fed in steps that round alike
     /// regardless of how the prompt was cut (see [`Prefill::next_feed`]).
     pub(super) fn whole_pages(&self, limits: &StepLimits) -> usize {
         let len = self.generation.prompt.len();

@@ -106,7 +106,7 @@ impl Scheduler {
         }
     }
 
-    /// When the next request ends unless something happens before.
+    /// The time when the next request ends unless something happens before.
     pub(super) fn next_end_ms(&self) -> Option<u64> {
         let queue = self.shared.queue.borrow();
         self.running

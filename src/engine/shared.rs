@@ -32,7 +32,7 @@ pub(super) struct Shared {
     pub(super) changes: Cell<usize>,
     /// All handles are gone.
     pub(super) abandoned: Cell<bool>,
-    /// Set once the device is lost or the engine has stopped; nothing runs after that.
+    /// The reason why nothing runs any more: the device is lost or the engine has stopped.
     pub(super) down: RefCell<Option<Error>>,
     pub(super) activity: Rc<Activity>,
 }

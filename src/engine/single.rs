@@ -11,9 +11,9 @@ use crate::Result;
 /// A step of one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SingleStep {
-    /// How many of its unfed tokens to feed: all of them.
+    /// The number of its unfed tokens to feed: all of them.
     feed_tokens: usize,
-    /// How many tokens the device chooses greedily; `None` if the host chooses one.
+    /// The number of tokens that the device chooses greedily; `None` if the host chooses one.
     greedy_steps: Option<usize>,
 }
 

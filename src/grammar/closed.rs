@@ -367,7 +367,7 @@ impl<'s> Closer<'s> {
     }
 }
 
-/// Where a subschema stands.
+/// The place of a subschema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// The schema's own `properties`.

@@ -59,7 +59,7 @@ pub enum GrammarSource {
         tools: Vec<Tool>,
         /// The completion must be a call.
         is_forced: bool,
-        /// How the model writes calls.
+        /// The form in which the model writes calls.
         form: OutputForm,
     },
     /// A turn of a chat with tools.

@@ -11,7 +11,7 @@ pub(super) struct Opener {
     tokens: TokEnv,
 }
 
-/// How a token relates to the opener.
+/// The relation of a token to the opener.
 pub(super) enum Progress {
     /// The completion does not begin with the opener.
     Elsewhere,

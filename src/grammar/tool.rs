@@ -5,7 +5,7 @@ use serde_json::Value;
 /// A function the model may call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
-    /// Not empty.
+    /// The name of the function, not empty.
     pub name: String,
     /// Schema of the arguments, which are an object. `None` allows any object.
     pub parameters: Option<Value>,

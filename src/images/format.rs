@@ -81,7 +81,7 @@ pub enum ImageGeometry {
     GridAndTiles(GridSizes, TileSizes),
 }
 
-/// How an image of some size is resized and cut.
+/// The size of a resized image and the tiles that it is cut into.
 #[derive(Debug, PartialEq)]
 pub(super) struct Layout {
     /// The sizes that it gets one after the other before it is cut; none if it is not.

@@ -7,7 +7,7 @@ use super::GridSizes;
 /// Longest side of an image before it is cut, whatever a file says.
 const MAX_EDGE: usize = 4096;
 
-/// How an image is cut.
+/// The cuts of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grid {
     /// Tiles above each other.

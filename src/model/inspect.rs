@@ -104,13 +104,13 @@ pub struct RopeReport {
     pub dims: usize,
     /// Layers without any rotation.
     pub unrotated_layers: usize,
-    /// How frequencies are scaled for longer contexts.
+    /// The scaling of frequencies for longer contexts.
     #[cfg_attr(
         test,
         ts(type = r#""none" | "linear" | "yarn" | "longrope" | "llama3""#)
     )]
     pub scaling: &'static str,
-    /// How many times longer the context is than that of the training, where the scaling says so.
+    /// The ratio of the context to that of the training, where the scaling says so.
     pub factor: Option<f32>,
     /// Context of the training, in tokens, where the scaling says so.
     pub original_tokens: Option<usize>,

@@ -55,7 +55,7 @@ impl PatchGrid {
         squares.map(move |[rows, columns]| rows.len() * columns.len() * square)
     }
 
-    /// Where each square is in the order of towers, from the top left of the image row by row.
+    /// The place of each square in the order of towers, from the top left of the image row by row.
     pub(super) fn square_places(self) -> Vec<usize> {
         let columns = self.columns / self.merge;
         let mut places = vec![0; self.count() / self.merge.pow(2)];

@@ -25,7 +25,7 @@ const MAX_PARTS_PER_THREAD: usize = 4;
 const MIN_PART: usize = 400_000;
 
 thread_local! {
-    /// Kept between products, so that quantizing the inputs allocates nothing.
+    /// The inputs of products. They are kept between products, so that quantizing the inputs allocates nothing.
     static ACTIVATIONS: RefCell<Activations> = RefCell::default();
 }
 

@@ -52,7 +52,7 @@ pub struct RouteShape {
     pub scale: f32,
 }
 
-/// Added to a sum of sigmoids, as LFM2 does.
+/// The number that is added to a sum of sigmoids, as in LFM2.
 const SIGMOID_EPS: f32 = 1e-6;
 
 /// Selects the experts with the largest of `logits` `[tokens, experts]`: the lower number on ties, NaN last.

@@ -20,7 +20,7 @@ op! {
 
 const WORKGROUP: usize = 64;
 
-/// Where a gate is.
+/// The place of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GateShape {
     /// A single number per token.

@@ -45,7 +45,7 @@ pub struct Segment<'a> {
 /// Rotary positions of a segment. The kernels read them in models whose rotary positions have parts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Rotary<'a> {
-    /// Added, modulo 2^32, to the indices of tokens after the segment, and of its own if `rows` is empty.
+    /// The number that is added, modulo 2^32, to the indices of tokens after the segment, and of its own if `rows` is empty.
     pub offset: u32,
     /// Time, row and column of each token of the segment; or none.
     pub rows: &'a [[u32; PARTS]],

@@ -20,7 +20,7 @@ const SMALLEST_BINDING_BYTES: u64 = 128 << 20;
 /// The largest binding that browsers offer on nearly all desktops.
 const USUAL_BINDING_BYTES: u64 = (2 << 30) - 4;
 
-/// How the model would be loaded, and on which device.
+/// The options of the load, and the device.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(optional_fields))]
@@ -46,7 +46,7 @@ pub struct Inspection {
     pub version: &'static str,
     /// Size of all files with tensors that were opened.
     pub file_bytes: u64,
-    /// How the model is stored.
+    /// The form in which the model is stored.
     pub container: ContainerReport,
     /// Whether a load would succeed, judging by the headers.
     pub runs: bool,
@@ -62,7 +62,7 @@ pub struct Inspection {
     pub tokenizer: Option<TokenizerReport>,
 }
 
-/// How a model is stored.
+/// The form in which a model is stored.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]

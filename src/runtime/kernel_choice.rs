@@ -72,7 +72,7 @@ impl KernelChoice {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// How to tune a device under `conditions`, and what is known of its sampling kernels.
+    /// The way to tune a device under `conditions`, and the known facts about its sampling kernels.
     pub(super) fn tuning(
         known: KnownKernels<'_>,
         conditions: &str,

@@ -228,14 +228,14 @@ impl<S: ByteSource> Text<'_, S> {
 }
 
 impl Started {
-    /// How the model takes images, if a tower stands beside it.
+    /// The reader of the model's images, if a tower stands beside it.
     fn images(&self, tokenizer: &Tokenizer) -> Result<Option<ImageReader>> {
         let format = self.tower.as_ref().map(|tower| tower.config().format());
         let images = format.map(|format| ImageReader::new(format, tokenizer));
         images.transpose()
     }
 
-    /// Records the steps. Returns how long it took, in milliseconds of the device's clock.
+    /// Records the steps. Returns the time that this took, in milliseconds of the device's clock.
     async fn record(&mut self, device: &ComputeDevice) -> Result<f64> {
         let begun_ms = device.now_ms();
         match self.is_kept {

@@ -58,7 +58,7 @@ pub(crate) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     visitor.visit::<DeviceChoice>();
 }
 
-/// What TypeScript knows of the options besides their types.
+/// The facts about the options that TypeScript knows besides their types.
 #[cfg(test)]
 pub(crate) fn constants() -> Vec<crate::typescript::Constant> {
     use crate::{ops::kv_memory::KvFormat, typescript::Constant};

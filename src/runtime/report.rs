@@ -32,7 +32,7 @@ pub struct EngineInfo<'a> {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct LoadReport {
-    /// Where it computes.
+    /// The device on which it computes.
     #[serde(flatten)]
     pub device: DeviceReport,
     /// Why it is not a GPU, where the device was chosen automatically and is not one.
@@ -61,15 +61,15 @@ pub struct LoadReport {
     pub decode_dispatches: usize,
     /// The projector, which makes rows of images; `None`: the model takes text only.
     pub projector: Option<ProjectorReport>,
-    /// How tools get into prompts; `None`: the model has no chat template.
+    /// The way in which tools get into prompts; `None`: the model has no chat template.
     pub tools: Option<ToolPrompts>,
     /// Low-rank adapters in use.
     pub lora: Vec<LoraReport>,
-    /// How long the parts of the load took.
+    /// The times of the parts of the load.
     pub load_ms: LoadTimes,
 }
 
-/// How long the parts of a load took, in milliseconds. On the reference device the parts after
+/// The times of the parts of a load, in milliseconds. On the reference device the parts after
 /// `device` are 0: it has no clock.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]

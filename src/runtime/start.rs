@@ -32,7 +32,7 @@ pub enum Tuning {
     Fixed(Variant),
 }
 
-/// How long the parts of a start took, in milliseconds of the device's clock. They run concurrently.
+/// The times of the parts of a start, in milliseconds of the device's clock. They run concurrently.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StartTimes {
     /// Compiling and validating the kernels.

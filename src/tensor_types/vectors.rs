@@ -3,7 +3,7 @@
 
 use super::TensorType;
 
-/// What ggml says about one of its types.
+/// The facts that ggml has about one of its types.
 pub(crate) struct GgmlType {
     pub(crate) name: &'static str,
     pub(crate) gguf_id: u32,

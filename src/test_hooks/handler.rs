@@ -25,7 +25,7 @@ enum Command {
     DelayPrefillMs(u32),
     /// Wait before each other step; 0: do not.
     DelayStepMs(u32),
-    /// How many choices, or requests for embeddings, wait or run.
+    /// The number of choices, or of requests for embeddings, that wait or run.
     ActiveGenerations(bool),
     /// The state of the model that requests see.
     ModelState(State),

@@ -16,9 +16,9 @@ use crate::{Error, Result};
 pub struct Controls {
     /// Tokens that may still be generated, or inputs that may still be embedded, before one step fails.
     pub tokens_until_failure: Cell<Option<usize>>,
-    /// How long each step that reads a prompt or embeds inputs waits before it starts.
+    /// The time that each step that reads a prompt or embeds inputs waits before it starts.
     pub prefill_delay_ms: Cell<u32>,
-    /// How long each other step waits before it starts.
+    /// The time that each other step waits before it starts.
     pub step_delay_ms: Cell<u32>,
 }
 

@@ -32,7 +32,7 @@ impl Detokenizer {
         }
     }
 
-    /// Where the text of `id` begins if it comes next, in code points. A token that begins inside a
+    /// The place where the text of `id` begins if it comes next, in code points. A token that begins inside a
     /// character begins where that character begins. A token without text begins where its text
     /// would be.
     pub fn start_of(&self, id: u32) -> usize {
@@ -41,7 +41,7 @@ impl Detokenizer {
         self.returned_chars + usize::from(cut_off)
     }
 
-    /// Where the text so far ends, in code points; a held-back character counts.
+    /// The end of the text so far, in code points; a held-back character counts.
     pub fn end(&self) -> usize {
         self.returned_chars + usize::from(self.pending_bytes() > 0)
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::normalizer::Normalized;
 use super::vocabulary::Vocabulary;
 
-/// Where a token lies in the text it was made from.
+/// The place of a token in the text that it was made from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place {
     /// Code points before the token; for a token inside a character, before that character.
@@ -20,7 +20,7 @@ pub struct Place {
 pub struct PlacedSegment<'t> {
     /// The range of ids that it became.
     pub tokens: Range<usize>,
-    /// Where it begins in the text.
+    /// Its beginning in the text.
     pub start_byte: usize,
     /// Its text after normalization, which its tokens spell.
     pub normalized: Normalized<'t>,

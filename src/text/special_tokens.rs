@@ -3,9 +3,9 @@
 /// The special tokens of a vocabulary, sorted by their text.
 #[derive(Debug, Default)]
 pub struct SpecialTokens {
-    /// Sorted by `text`, unique, none empty.
+    /// The tokens, sorted by `text`; texts are unique and not empty.
     tokens: Vec<SpecialToken>,
-    /// For each byte, whether some token's text starts with it.
+    /// Whether some token's text starts with the byte, for each byte.
     starts: Vec<bool>,
 }
 

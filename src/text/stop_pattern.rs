@@ -16,7 +16,7 @@ pub struct Automaton {
     pub expression: String,
     /// The class of each byte. The automaton does not distinguish the bytes of a class.
     pub class_of: [u8; 256],
-    /// At least one.
+    /// The number of classes, at least one.
     pub classes: usize,
     /// The state before any byte.
     pub start: u16,
@@ -65,7 +65,7 @@ pub(super) struct PatternSearch {
     /// The matches that may still become whole: each state with the earliest start that leads to it, in the order of the
     /// starts. So there are at most as many as the automaton has states.
     begun: Vec<Begun>,
-    /// For each state the number of the byte at which it was last entered.
+    /// The number of the byte at which each state was last entered.
     entered: Vec<usize>,
     /// Bytes so far.
     bytes: usize,

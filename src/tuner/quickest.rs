@@ -110,7 +110,7 @@ async fn best(
     Ok(f32)
 }
 
-/// How many large tiles a product must have before they are used: whether [`TILES`] large ones are
+/// The number of large tiles that a product must have before they are used: whether [`TILES`] large ones are
 /// faster than small ones distinguishes narrow devices from wide ones.
 async fn large_tiles_from(bench: &mut Bench<'_>, variant: Variant) -> Result<u32> {
     let from = |large_tiles_from| Variant {

@@ -25,7 +25,7 @@ struct ReplayReport {
     device: DeviceReport,
     variant: String,
     layers: usize,
-    /// Counted while a step is launched.
+    /// Dispatches that the launch of a step makes.
     dispatches_per_step: u64,
     steps: usize,
     /// CPU time of each round of `steps` steps: replaying, encoding and submitting, no waiting.

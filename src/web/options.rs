@@ -76,12 +76,12 @@ impl EngineOptions {
         Switches::from_value(json_value::object(&self.given_switches(), "switches")?)
     }
 
-    /// How to load the model.
+    /// The options of the load.
     pub(super) fn load_options(&self) -> Result<LoadOptions> {
         json_value::options(&self.given_load(), "load options")
     }
 
-    /// Where the model computes.
+    /// The device on which the model computes.
     pub(super) fn device_choice(&self) -> Result<DeviceChoice> {
         let given = self.device();
         if given.is_undefined() {
@@ -92,7 +92,7 @@ impl EngineOptions {
         choice.map_err(|error| Error::Internal(format!("invalid device: {error}")))
     }
 
-    /// How to set up the CPU device: on this thread alone.
+    /// The options of the CPU device: this thread alone.
     pub(super) fn cpu_options(&self) -> CpuOptions {
         let options = self.again();
         CpuOptions {

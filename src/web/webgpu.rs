@@ -34,7 +34,7 @@ extern "C" {
     fn compile_ahead(this: &PageDevice, sources: &Array) -> Result<Promise, JsValue>;
 }
 
-/// How to request the device.
+/// The options of the request for the device.
 pub(super) fn gpu_options(page: Option<Rc<PageWebGpu>>) -> GpuOptions {
     let page = page.map(|page| {
         let described = page.clone();

@@ -23,7 +23,7 @@ pub enum Packing {
     Gptq {
         /// Bits of a level: 4 or 8.
         bits: usize,
-        /// Added to a stored zero, modulo 2^bits: 1 in the format `gptq`, 0 in `gptq_v2`.
+        /// The number that is added to a stored zero, modulo 2^bits: 1 in the format `gptq`, 0 in `gptq_v2`.
         zero_offset: u32,
     },
     /// AutoAWQ's GEMM order. A word has eight rows of a column, even ones in the lower half; so do words of zeros.

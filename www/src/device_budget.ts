@@ -1,11 +1,11 @@
 //! How much memory a model may need on phones and tablets, whose systems end a tab that takes too much without an error.
 
-/** What the page knows about its device. */
+/** The facts that the page knows about its device. */
 export interface DeviceHints {
   userAgent: string;
   /** Zero on a Mac. iPads say that they are Macs, and have more. */
   maxTouchPoints?: number;
-  /** In GiB, rounded, where the browser says it; Safari does not. */
+  /** The memory in GiB, rounded, where the browser tells it; Safari does not. */
   deviceMemory?: number;
 }
 

@@ -32,7 +32,7 @@ export interface Platform {
   readonly locks: Pick<LockManager, "request"> | undefined;
   /** The folder of all cached files; created if it is missing. Undefined where there is no file system; rejects if it is refused. */
   cacheFolder(): Promise<FileSystemDirectoryHandle | undefined>;
-  /** How much the storage can still take; undefined if that is unknown. */
+  /** The bytes that the storage can still take; undefined if that is unknown. */
   freeBytes(): Promise<number | undefined>;
   /** Opens the file at a `file:` URL; undefined if there is no such file. Pages cannot. */
   openFile?(url: string): Promise<ModelSource | undefined>;

@@ -25,7 +25,7 @@ pub struct Shape {
     pub head_dim: usize,
     /// Base of the rotary angles.
     pub rope_theta: f32,
-    /// Added to the mean square inside RMSNorm.
+    /// The number that RMS norm adds to the mean square.
     pub norm_eps: f32,
 }
 

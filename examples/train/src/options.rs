@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// What to train and where to write it. The defaults reproduce the embedded model.
+/// The model to train and the place to write it to. The defaults reproduce the embedded model.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The steps at which the learning rate has fallen to zero. The last one ends training.

@@ -28,7 +28,7 @@ const FOREIGN: &[&str] = &[
 /// A block of a turn's content, or of a result's.
 pub(super) struct Block<'a> {
     pub(super) turn: Given<'a>,
-    /// Where it is, for messages.
+    /// The place of the block in the body, for messages.
     place: &'static str,
     pub(super) kind: &'a str,
     members: &'a Map<String, Value>,

@@ -74,7 +74,7 @@ wire_types! {
         RedactedThinking { data: String },
     }
 
-    /// Where an image is.
+    /// The place of an image.
     #[ts(tag = "type", rename_all = "snake_case")]
     pub(in crate::api) enum MessageImageSource {
         Base64 { media_type: String, data: String },

@@ -23,7 +23,7 @@ fields! {
 
 fields! {
     GrammarFields uses [Grammar, JsonSchema] {
-        /// What the whole completion must match; a string is GBNF.
+        /// A grammar that the whole completion must match; a string is GBNF.
         grammar: Field<Shape> = shape("object or string", "Grammar"),
         /// A JSON schema that the completion must match.
         json_schema: Field<Shape> = shape("object or bool", "JsonSchema").of("llama.cpp"),
@@ -43,7 +43,7 @@ wire_types! {
             schema: Option<JsonSchema>,
         },
         JsonSchema { json_schema: FormatSchema },
-        /// In GBNF.
+        /// The grammar is in GBNF.
         Grammar { grammar: String },
     }
 
@@ -63,7 +63,7 @@ wire_types! {
         strict: Option<bool>,
     }
 
-    /// What the whole completion must match.
+    /// The format that the whole completion must match.
     #[ts(tag = "type", content = "value", rename_all = "snake_case")]
     pub(in crate::api) enum Grammar {
         Regex(String),

@@ -20,7 +20,7 @@ fields! {
         messages: Field<Shape> = shape("object[]", "ChatMessage[]").required().range("not empty"),
         /// Further variables of the chat template, such as `{"enable_thinking": false}`.
         chat_template_kwargs: Field<Shape> = shape("object", "Record<string, unknown>").of("vLLM"),
-        /// How much the model should think, if its chat template knows the word; `none` and `minimal` switch thinking off
+        /// The amount of thinking, if the model's chat template knows the word; `none` and `minimal` switch thinking off
         /// where the template can.
         reasoning_effort: Field<Words> = words(EFFORTS),
         /// End the prompt with the beginning of the assistant's message.

@@ -11,7 +11,7 @@ use crate::api::switches::Switches;
 
 fields! {
     DraftFields {
-        /// What the completion is expected to be, or to resemble, such as a text that it repeats with changes. Its tokens are
+        /// Text that the completion is expected to be, or to resemble, such as one that it repeats with changes. Its tokens are
         /// verified several at once; the completion is the same as without it.
         prediction: Field<Shape> = shape(
             "object",
@@ -34,7 +34,7 @@ pub(in crate::api) struct Drafting {
     pub min_tokens: usize,
 }
 
-/// What the completion is expected to be.
+/// The text that the completion is expected to be.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::api) enum Prediction {
     Text(String),

@@ -112,7 +112,7 @@ impl RequestImages {
         Ok(())
     }
 
-    /// All of them; none are left.
+    /// Takes all images; none are left.
     pub(in crate::api) fn take(&mut self) -> RequestImages {
         RequestImages {
             field: self.field,

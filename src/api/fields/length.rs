@@ -7,7 +7,9 @@ use super::kinds::{
 };
 use super::reader::{Fields, invalid_value, out_of_range};
 use crate::api::error::fault;
-use crate::api::switches::{ContextLengthExceededBehavior, DefaultMaxTokens, Switches};
+use crate::api::switches::{
+    ContextLengthExceededBehavior, ContextWord, DefaultMaxTokens, Switches,
+};
 use crate::grammar::stop_pattern;
 use crate::text::StopPattern;
 use crate::{Error, RequestFault, Result};
@@ -36,7 +38,7 @@ fields! {
         skip_special_tokens: Or<Flag> = flag().or(true).of("vLLM"),
         /// Continue after an end-of-text token.
         ignore_eos: Or<Flag> = flag().or(false).of("vLLM, llama.cpp, Fireworks"),
-        /// What happens when the prompt and `max_tokens` exceed the context.
+        /// The behavior when the prompt and `max_tokens` exceed the context.
         context_length_exceeded_behavior: Or<Word<ContextLengthExceededBehavior>> = word(&[
             ("truncate", ContextLengthExceededBehavior::Truncate),
             ("error", ContextLengthExceededBehavior::Error),
@@ -55,7 +57,7 @@ pub(in crate::api) struct Length {
     pub max_tokens: Option<MaxTokens>,
     /// Without `max_tokens`: generate until the context is full, whatever the switch says.
     pub fills_context: bool,
-    /// None of them empty.
+    /// Strings that end the completion; none is empty.
     pub stop: Vec<String>,
     pub stop_regex: Vec<StopPattern>,
     /// They end a choice like stop strings.
@@ -106,6 +108,21 @@ pub(in crate::api) fn read(
         truncate_sequence: LengthFields::truncate_sequence.read(fields, switches)?,
         max_tokens,
         fills_context,
+    })
+}
+
+/// Same as [`read`], for a message. Its reader decides which special tokens are text.
+pub(in crate::api) fn read_of_message(
+    fields: &Fields,
+    switches: &Switches,
+    own_name: Option<&'static str>,
+) -> Result<Length> {
+    // A limit that nobody asked for does not contradict `min_tokens`.
+    let no_default = DefaultMaxTokens::Context(ContextWord::Context);
+    let length = read(fields, switches, no_default, own_name)?;
+    Ok(Length {
+        skip_special_tokens: false,
+        ..length
     })
 }
 

@@ -12,7 +12,7 @@ use crate::api::error::fault;
 use crate::api::switches::{LogprobsShape, Switches};
 use crate::engine::generation::LogprobsMode;
 
-/// How many of the most likely tokens are listed.
+/// The number of most likely tokens that are listed.
 const LISTED: Field<Count> = count(0).up_to("maxLogprobs", |it| it.max_logprobs as usize);
 
 /// The distribution that the log-probabilities describe.
@@ -25,11 +25,11 @@ pub(in crate::api) const MODE: Or<Word<LogprobsMode>> = word(&[
 
 fields! {
     LogprobsFields {
-        /// How many of the most likely tokens are listed per position; with `top_logprobs` whether any are.
+        /// The number of most likely tokens that are listed per position; with `top_logprobs` whether any are.
         logprobs: Field<Count> = LISTED.also("bool", "boolean").range("a boolean only beside `top_logprobs`"),
-        /// How many of the most likely tokens are listed if `logprobs` is true or a number.
+        /// The number of most likely tokens that are listed if `logprobs` is true or a number.
         top_logprobs: Field<Count> = LISTED.range("only with `logprobs`"),
-        /// Which distribution `logprobs` describes.
+        /// The distribution that `logprobs` describes.
         logprobs_mode: Or<Word<LogprobsMode>> = MODE,
     }
 }
@@ -40,7 +40,7 @@ fields! {
         return_tokens_as_token_ids: Or<Flag> = flag().or(false).of("vLLM"),
         /// Return `token_ids` and `prompt_token_ids`.
         return_token_ids: Or<Flag> = flag().or(false).of("vLLM"),
-        /// How many of the most likely tokens are listed per token of the prompt, in `prompt_logprobs`.
+        /// The number of most likely tokens that are listed per token of the prompt, in `prompt_logprobs`.
         prompt_logprobs: Field<Count> = LISTED.of("vLLM"),
     }
 }

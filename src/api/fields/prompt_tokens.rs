@@ -17,7 +17,7 @@ fields! {
     TruncationFields {
         /// Keep this many tokens of a prompt; -1: as many as the context holds.
         truncate_prompt_tokens: Field<Integer> = integer(-1).range("not 0").of("vLLM"),
-        /// Where `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning.
+        /// The side that `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning.
         truncation_side: Field<Word<TruncationSide>> =
             word(&[("left", TruncationSide::Left), ("right", TruncationSide::Right)])
                 .default_is("`left`; of embeddings `right`")
@@ -33,7 +33,7 @@ pub(in crate::api) struct PromptTokens {
     pub kept: KeptTokens,
 }
 
-/// Where tokens are cut off.
+/// The side where tokens are cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::api) enum TruncationSide {
     /// The beginning.
@@ -48,12 +48,12 @@ pub(in crate::api) enum KeptTokens {
     All,
     /// The number of tokens that the context holds beside the completion.
     Fitting(TruncationSide),
-    /// At most this many, at least one.
+    /// At most this many tokens are kept, at least one.
     AtMost(usize, TruncationSide),
 }
 
 impl KeptTokens {
-    /// Where tokens are cut off.
+    /// The side where tokens are cut off.
     pub(in crate::api) fn side(self) -> TruncationSide {
         match self {
             KeptTokens::All => TruncationSide::Left,

@@ -20,9 +20,9 @@ fields! {
 /// The fields of this group.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::api) struct Restrictions {
-    /// At least one; `None`: all.
+    /// The allowed ids, at least one; `None`: all are allowed.
     pub allowed_token_ids: Option<Vec<u32>>,
-    /// None of them empty.
+    /// Words that may not be written; none is empty.
     pub bad_words: Vec<String>,
 }
 

@@ -52,9 +52,9 @@ fields! {
         min_p: Or<Number> = share().or(0.0).of("vLLM, llama.cpp, Fireworks"),
         /// The same seed gives the same output; -1 is an ordinary one. A `bigint` keeps what a `number` cannot hold.
         seed: Field<Integer> = integer(i64::MIN as i128).at_most(i64::MAX as i128).default_is("random"),
-        /// Subtracted from a token's logit per earlier occurrence in the completion.
+        /// The number that is subtracted from a token's logit per earlier occurrence in the completion.
         frequency_penalty: Or<Number> = number(Number::Around(UP_TO_2)).or(0.0),
-        /// Subtracted once from the logit of every token of the completion.
+        /// The number that is subtracted once from the logit of every token of the completion.
         presence_penalty: Or<Number> = number(Number::Around(UP_TO_2)).or(0.0),
         /// Makes tokens of prompt and completion less likely if above 1.
         repetition_penalty: Or<Number> = REPETITION_PENALTY.or(1.0).of("vLLM, Fireworks"),

@@ -14,19 +14,19 @@ fields! {
     StreamingFields uses [StreamOptions] {
         /// Send the answer in chunks as server-sent events.
         stream: Or<Flag> = flag().or(false),
-        /// What a stream reports besides the text: members `include_usage`, `continuous_usage_stats` and
+        /// The reports of a stream besides the text: members `include_usage`, `continuous_usage_stats` and
         /// `include_obfuscation` (bool; the last has no effect).
         stream_options: Field<Shape> = shape("object", "StreamOptions").range("only with `stream: true`"),
     }
 }
 
 wire_types! {
-    /// What a stream reports besides the text.
+    /// The reports of a stream besides the text.
     #[ts(optional_fields = nullable)]
     pub(in crate::api) struct StreamOptions {
         /// End the stream with a chunk that holds the token counts.
         include_usage: Option<bool>,
-        /// Put running token counts into every chunk.
+        /// Whether every chunk has running token counts.
         continuous_usage_stats: Option<bool>,
         /// Not used.
         include_obfuscation: Option<bool>,

@@ -11,7 +11,7 @@ use crate::{RequestFault, Result};
 
 fields! {
     StructuredFields uses [StructuredOutputs] {
-        /// What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and
+        /// The format that the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and
         /// `grammar`.
         structured_outputs: Field<Shape> = shape("object", "StructuredOutputs").of("vLLM"),
         /// A JSON schema, or its text.
@@ -35,7 +35,7 @@ fields! {
 }
 
 wire_types! {
-    /// What the completion must match.
+    /// The format that the completion must match.
     #[ts(optional_fields = nullable)]
     pub(in crate::api) struct StructuredOutputs {
         /// A JSON schema, or its text.
@@ -46,7 +46,7 @@ wire_types! {
         regex: Option<String>,
         /// Texts of which the completion is one.
         choice: Option<Vec<String>>,
-        /// In GBNF or Lark.
+        /// The grammar is in GBNF or Lark.
         grammar: Option<String>,
         /// No white space between JSON tokens.
         disable_any_whitespace: Option<bool>,
@@ -96,16 +96,41 @@ fn structured_outputs(
     members: &Map<String, Value>,
     has_open_objects: bool,
 ) -> Result<Option<Structured>> {
-    let flag = |name: &str| match member(members, name) {
+    // It says what to do if a vendor's compiler fails, and there is one here.
+    flag(members, "disable_fallback")?;
+    check_unsupported(members, has_open_objects)?;
+    let whitespace = whitespace(members)?;
+    let mut given = Vec::new();
+    if flag(members, "json_object")? {
+        let any = json!({"type": "object"});
+        given.push(schema(STRUCTURED, any, whitespace.clone()));
+    }
+    for kind in ["json", "regex", "choice", "grammar"] {
+        if let Some(value) = member(members, kind) {
+            given.push(structured(STRUCTURED, kind, value, &whitespace)?);
+        }
+    }
+    check_known(members)?;
+    if given.len() > 1 {
+        let reason = "give one of json, json_object, regex, choice and grammar";
+        return Err(invalid_value(STRUCTURED, reason));
+    }
+    // Without any of them nothing is constrained, as with false or null.
+    Ok(given.pop())
+}
+
+fn flag(members: &Map<String, Value>, name: &str) -> Result<bool> {
+    match member(members, name) {
         None => Ok(false),
         Some(Value::Bool(flag)) => Ok(*flag),
         Some(other) => {
             let expected = format!("an object whose {name} is a boolean");
             Err(invalid_type(STRUCTURED, &expected, other))
         }
-    };
-    // It says what to do if a vendor's compiler fails, and there is one here.
-    flag("disable_fallback")?;
+    }
+}
+
+fn check_unsupported(members: &Map<String, Value>, has_open_objects: bool) -> Result<()> {
     for name in ["disable_additional_properties", "structural_tag"] {
         let value = member(members, name);
         let is_off = value.is_none_or(|value| *value == Value::Bool(false));
@@ -122,6 +147,10 @@ fn structured_outputs(
             ));
         }
     }
+    Ok(())
+}
+
+fn whitespace(members: &Map<String, Value>) -> Result<Whitespace> {
     let pattern = member(members, "whitespace_pattern").map(|pattern| match pattern {
         Value::String(pattern) => Ok(pattern.clone()),
         other => {
@@ -129,24 +158,15 @@ fn structured_outputs(
             Err(invalid_type(STRUCTURED, expected, other))
         }
     });
-    let whitespace = match (flag("disable_any_whitespace")?, pattern.transpose()?) {
+    let is_none = flag(members, "disable_any_whitespace")?;
+    Ok(match (is_none, pattern.transpose()?) {
         (true, _) => Whitespace::None,
         (false, Some(pattern)) => Whitespace::Pattern(pattern),
         (false, None) => Whitespace::Limited,
-    };
-    let mut given = Vec::new();
-    if flag("json_object")? {
-        given.push(schema(
-            STRUCTURED,
-            json!({"type": "object"}),
-            whitespace.clone(),
-        ));
-    }
-    for kind in ["json", "regex", "choice", "grammar"] {
-        if let Some(value) = member(members, kind) {
-            given.push(structured(STRUCTURED, kind, value, &whitespace)?);
-        }
-    }
+    })
+}
+
+fn check_known(members: &Map<String, Value>) -> Result<()> {
     const KNOWN: [&str; 10] = [
         "json",
         "json_object",
@@ -167,12 +187,7 @@ fn structured_outputs(
             format!("{name} is no member of it"),
         ));
     }
-    if given.len() > 1 {
-        let reason = "give one of json, json_object, regex, choice and grammar";
-        return Err(invalid_value(STRUCTURED, reason));
-    }
-    // Without any of them nothing is constrained, as with false or null.
-    Ok(given.pop())
+    Ok(())
 }
 
 fn structured(

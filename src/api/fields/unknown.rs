@@ -8,11 +8,28 @@ use crate::{RequestFault, Result};
 /// Warns of unknown fields or rejects them.
 pub(in crate::api) struct UnknownFieldPolicy<'a> {
     pub behavior: UnknownFields,
-    /// Called with the name of each field that is ignored.
+    /// The function that is called with the name of each ignored field.
     pub warn: &'a mut dyn FnMut(&str),
 }
 
 impl UnknownFieldPolicy<'_> {
+    /// Applies the policy to each of `names` that is not `known`.
+    ///
+    /// # Errors
+    /// `unknown_parameter`.
+    pub(in crate::api) fn check<'a, Known: Iterator<Item = &'static str>>(
+        &mut self,
+        names: impl Iterator<Item = &'a str>,
+        known: fn() -> Known,
+    ) -> Result<()> {
+        for name in names {
+            if known().all(|known| known != name) {
+                self.report(name)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Applies the policy to the field `name`.
     ///
     /// # Errors

@@ -65,7 +65,7 @@ pub struct Response {
 
 /// The bytes of a response.
 pub enum Body {
-    /// All of them.
+    /// All headers.
     Full(Vec<u8>),
     /// Chunks as they become ready; dropping the stream cancels what produces them.
     Stream(Pin<Box<dyn Stream<Item = Vec<u8>>>>),

@@ -33,7 +33,7 @@ pub(in crate::api) struct KeepAlive {
     inner: Bytes,
     host: Rc<dyn Host>,
     interval_ms: u32,
-    /// Set when the stream first waits, for the end of the current interval. Restarting it with every
+    /// The timer for the end of the current interval, set when the stream first waits. Restarting it with every
     /// event would cost a timer per token; instead, when it fires early, it is set again for the rest.
     timer: Option<Pin<Box<dyn Future<Output = ()>>>>,
     last_sent_ms: u64,

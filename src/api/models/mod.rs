@@ -1,5 +1,6 @@
 //! The registered models and their states (specification 13). The caller loads the models.
 
+mod entry;
 mod fingerprint;
 mod ready;
 
@@ -11,6 +12,8 @@ use super::error::{fault, fault_without_param};
 use super::expected_wait::LoadPace;
 use super::switches::{Switches, WhenModelNotReady};
 use crate::{Error, RequestFault, Result};
+pub use entry::ModelState;
+pub(super) use entry::{Entry, Purpose};
 pub use fingerprint::Fingerprint;
 pub(super) use ready::PromptTokenizer;
 pub use ready::{ImageReader, LazyCompiler, ReadyEmbedder, ReadyModel, ToolPrompts};
@@ -18,66 +21,12 @@ pub use ready::{ImageReader, LazyCompiler, ReadyEmbedder, ReadyModel, ToolPrompt
 /// The name that refers to whichever model is registered.
 const ALIAS: &str = "default";
 
-/// The state of a registered model.
-#[derive(Debug, Clone)]
-pub enum ModelState {
-    /// Known, but not loaded.
-    Unloaded,
-    /// Being loaded.
-    Loading,
-    /// Loaded, and generates text.
-    Ready(ReadyModel),
-    /// Loaded, and makes embeddings.
-    ReadyToEmbed(ReadyEmbedder),
-    /// It could not be loaded; the string says why.
-    Failed(String),
-    /// It could not be loaded, and the first request after a pause starts another attempt.
-    WillRetry {
-        /// Why.
-        reason: String,
-        /// The end of the pause, in milliseconds since 1970.
-        retry_at_ms: u64,
-    },
-}
-
-/// The purpose that a request needs a model for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(test, derive(ts_rs::TS, serde::Serialize))]
-#[cfg_attr(test, ts(rename = "Capability"))]
-#[cfg_attr(test, serde(rename_all = "lowercase"))]
-pub(super) enum Purpose {
-    #[cfg_attr(test, serde(rename = "completions"))]
-    Text,
-    Embeddings,
-}
-
-impl ModelState {
-    /// The purpose that it is ready for.
-    fn purpose(&self) -> Option<Purpose> {
-        match self {
-            ModelState::Ready(_) => Some(Purpose::Text),
-            ModelState::ReadyToEmbed(_) => Some(Purpose::Embeddings),
-            _ => None,
-        }
-    }
-}
-
 /// The registry, in order of registration.
 #[derive(Default)]
 pub(super) struct Models {
     entries: RefCell<Vec<Entry>>,
     /// Requests that wait for a change of state.
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
-}
-
-/// A registered model.
-pub(super) struct Entry {
-    pub id: String,
-    /// Unix seconds of the registration.
-    pub created_s: u64,
-    pub state: ModelState,
-    /// The speed of the load that runs, or else of the last one.
-    load: LoadPace,
 }
 
 impl Models {
@@ -273,44 +222,6 @@ impl Models {
             find(entries, name, None, switches.default_model.as_deref())
         });
         found.map_err(|entries| not_found(name, &entries))
-    }
-}
-
-impl Entry {
-    /// Fails unless the model is ready.
-    fn check_ready(&self, now_ms: u64) -> Result<()> {
-        let id = &self.id;
-        let (kind, message) = match &self.state {
-            ModelState::Ready(_) | ModelState::ReadyToEmbed(_) => return Ok(()),
-            ModelState::Loading => (
-                RequestFault::ModelLoading {
-                    retry_after_s: self.load.retry_after_s(now_ms),
-                },
-                format!("the model \"{id}\" is still loading"),
-            ),
-            ModelState::Unloaded => (
-                RequestFault::ModelNotLoaded,
-                format!("the model \"{id}\" is not loaded: the page has to load it"),
-            ),
-            ModelState::WillRetry {
-                reason,
-                retry_at_ms,
-            } => {
-                let pause_ms = retry_at_ms.saturating_sub(now_ms);
-                let retry_after_s = u32::try_from(pause_ms.div_ceil(1000))
-                    .unwrap_or(u32::MAX)
-                    .max(1);
-                let message = format!(
-                    "the model \"{id}\" could not be loaded ({reason}); the next attempt is in {retry_after_s} s"
-                );
-                (RequestFault::ModelLoadFailed { retry_after_s }, message)
-            }
-            ModelState::Failed(reason) => (
-                RequestFault::ModelNotLoaded,
-                format!("the model \"{id}\" could not be loaded: {reason}"),
-            ),
-        };
-        Err(fault(kind, "model", message))
     }
 }
 

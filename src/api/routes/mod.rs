@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod arbitrary;
+mod attempt;
 mod chat;
 mod completions;
 mod embeddings;

@@ -34,7 +34,7 @@ pub(in crate::api) struct Route {
     pub fields: fn() -> Vec<crate::api::fields::listed::ListedGroup>,
 }
 
-/// Which requests of a route the page may hand to the server of the option `upstream`.
+/// The requests of a route that the page may hand to the server of the option `upstream`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(test, derive(ts_rs::TS, serde::Serialize))]
 #[cfg_attr(test, serde(rename_all = "lowercase"))]

@@ -1,153 +1,25 @@
 //! The text of one candidate: the engine's events through the detokenizer and the stop matcher (specification
 //! 6 and 7). Streamed and whole answers both read it, so they cannot differ.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
 
 use futures_core::Stream;
 use futures_util::{FutureExt, StreamExt, stream};
 
-use super::constraint::CallReader;
-use super::logprobs::{Entry, Listing, missing_score};
-use super::message_text::{MessageOptions, MessageText};
+use super::logprobs::missing_score;
+use super::message_text::MessageText;
+use super::piece::{Finish, Piece, StopReason};
 use super::prompt::FittedPrompt;
-use super::prompt_listing::{PromptLister, PromptListing};
-use super::stop_ids::StopIds;
+use super::text_options::TextOptions;
+use super::token_list::{TokenList, Unsettled};
 use crate::api::fields::Length;
 use crate::api::progress::{Delivered, Digest};
 use crate::engine::Follower;
 use crate::engine::event::{Event, FinishReason};
 use crate::engine::generation::TokenScore;
-use crate::grammar::{OutputPart, ToolCall};
-use crate::text::{Detokenizer, Place, StopMatcher, Tokenizer};
+use crate::text::{Detokenizer, Place, StopMatcher};
 use crate::{Error, Result};
-
-/// Text of a candidate that can no longer change, and the tokens that this completes.
-#[derive(Debug, Default, Clone, PartialEq)]
-pub(in crate::api) struct Piece {
-    pub text: String,
-    /// The tokens whose text is final, if log-probabilities are requested.
-    pub entries: Vec<Entry>,
-    /// The generated ones among them, if ids are requested.
-    pub token_ids: Vec<u32>,
-    /// The listing of the prompt; in the first piece, if requested.
-    pub prompt: Option<PromptListing>,
-    /// Tokens of the candidate generated so far, including those of earlier pieces.
-    pub completion_tokens: usize,
-    /// The number of these tokens that are reasoning.
-    pub reasoning_tokens: usize,
-    /// The number of these tokens that the prediction foretold.
-    pub predicted_tokens: usize,
-    /// Digest of the ids of these tokens.
-    pub digest: Digest,
-    /// The parts of a message in the text, if it is read as a message.
-    pub parts: Vec<OutputPart>,
-    /// For each part, how many of `entries` come before it. It does not depend on how the text is divided into pieces.
-    pub part_places: Vec<usize>,
-    /// An earlier run delivered it.
-    pub was_delivered: bool,
-    /// Set in the last piece.
-    pub finish: Option<Finish>,
-}
-
-/// The end of a candidate.
-#[derive(Debug, Clone, PartialEq)]
-pub(in crate::api) struct Finish {
-    pub reason: FinishReason,
-    pub stop_reason: Option<StopReason>,
-    pub tool_call: Option<ToolCall>,
-    /// The message contains calls.
-    pub has_calls: bool,
-    /// Mean raw log-probability of its tokens; `None` if there are no tokens or no scores.
-    pub mean_logprob: Option<f64>,
-    /// The prompt and the generated tokens, if requested.
-    pub raw: Option<Box<RawOutput>>,
-}
-
-/// The prompt of the model and the tokens that it generated.
-#[derive(Debug, Clone, PartialEq)]
-pub(in crate::api) struct RawOutput {
-    pub prompt: String,
-    pub prompt_ids: Vec<u32>,
-    /// The generated text, special tokens included.
-    pub completion: String,
-    pub completion_ids: Vec<u32>,
-    /// The tokens of the completion, if log-probabilities are requested.
-    pub entries: Option<Vec<Entry>>,
-}
-
-/// The stop of the request that ended a candidate.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-#[serde(untagged)]
-pub(in crate::api) enum StopReason {
-    /// A stop string or regular expression.
-    Text(String),
-    /// The special token whose text is a stop string.
-    Id(u32),
-}
-
-impl Piece {
-    /// The part of the candidate that is delivered once this piece is.
-    pub(super) fn delivered(&self) -> Delivered {
-        Delivered {
-            tokens: self.completion_tokens,
-            reasoning_tokens: self.reasoning_tokens,
-            predicted_tokens: self.predicted_tokens,
-            digest: self.digest,
-            is_finished: self.finish.is_some(),
-        }
-    }
-
-    /// Appends the next piece.
-    pub(in crate::api) fn append(&mut self, next: Piece) {
-        self.text.push_str(&next.text);
-        let places = next.part_places.iter();
-        self.part_places
-            .extend(places.map(|place| self.entries.len() + place));
-        self.entries.extend(next.entries);
-        self.token_ids.extend(next.token_ids);
-        self.parts.extend(next.parts);
-        if next.prompt.is_some() {
-            self.prompt = next.prompt;
-        }
-        self.completion_tokens = next.completion_tokens;
-        self.reasoning_tokens = next.reasoning_tokens;
-        self.predicted_tokens = next.predicted_tokens;
-        self.digest = next.digest;
-        self.finish = next.finish;
-    }
-}
-
-/// The options that the candidates of a request have in common.
-#[derive(Debug)]
-pub(super) struct TextOptions {
-    pub tokenizer: Rc<Tokenizer>,
-    pub length: Length,
-    pub stop_ids: StopIds,
-    /// Put the prompt before the text.
-    pub echo: bool,
-    /// Appended to the text.
-    pub suffix: String,
-    /// The options for listing tokens, if log-probabilities are requested.
-    pub listing: Option<Listing>,
-    /// Report the ids of generated tokens.
-    pub wants_ids: bool,
-    /// Report what the model was given and what it generated.
-    pub wants_raw: bool,
-    /// Lists the prompt apart from an echo.
-    pub prompt_listing: Option<PromptLister>,
-    /// Offsets count from the start of the prompt even if it is not echoed.
-    pub offsets_count_prompt: bool,
-    pub calls: Option<CallReader>,
-    /// The options for reading a message; `None` if the text is not one.
-    pub message: Option<MessageOptions>,
-    /// What the completion is expected to be, if the request says so.
-    pub prediction: Option<Rc<[u32]>>,
-    /// Return what an earlier run delivered once more.
-    pub repeats_delivered: bool,
-}
 
 /// A running candidate; dropping it cancels it.
 pub(super) struct CandidateText {
@@ -161,12 +33,9 @@ pub(super) struct CandidateText {
     /// Scores of the prompt's tokens from the second on. The first piece takes them.
     prompt_scores: Option<Rc<[TokenScore]>>,
     has_begun: bool,
-    /// Tokens whose text is not final.
-    unsettled: VecDeque<Unsettled>,
+    tokens: TokenList,
     /// Code points of the completion that are final.
     settled_chars: usize,
-    /// Code points before the completion.
-    first_offset: usize,
     /// The completion so far, if it may contain a tool call.
     completion: String,
     logprob_sum: f64,
@@ -177,23 +46,10 @@ pub(super) struct CandidateText {
     follower: Option<Follower>,
     /// Digest of their ids.
     digest: Digest,
-    /// All tokens of the completion, if the raw output is requested.
-    raw_ids: Vec<u32>,
-    raw_entries: Vec<Entry>,
     /// The progress of an earlier run, until it has been skipped.
     earlier: Option<Delivered>,
     /// Divides the text into parts, if it is a message.
     message: Option<MessageText>,
-}
-
-/// A generated token. `start` and `end` are code points of the completion.
-struct Unsettled {
-    id: u32,
-    /// Log-probabilities list it: it does not end a message.
-    is_listed: bool,
-    start: usize,
-    end: usize,
-    score: Option<Box<TokenScore>>,
 }
 
 impl CandidateText {
@@ -222,7 +78,7 @@ impl CandidateText {
             next: None,
             prompt_scores: None,
             has_begun: false,
-            unsettled: VecDeque::new(),
+            tokens: TokenList::new(options.clone(), first_offset),
             settled_chars: 0,
             message: options
                 .message
@@ -231,14 +87,11 @@ impl CandidateText {
             follower: options.prediction.clone().map(Follower::new),
             options,
             prompt,
-            first_offset,
             completion: String::new(),
             logprob_sum: 0.0,
             scored_tokens: 0,
             completion_tokens: 0,
             digest: Digest::default(),
-            raw_ids: Vec::new(),
-            raw_entries: Vec::new(),
             earlier: None,
         }
     }
@@ -302,7 +155,9 @@ impl CandidateText {
         }
         if let Some(finish) = &mut piece.finish {
             piece.text.push_str(&self.options.suffix);
-            finish.raw = self.options.wants_raw.then(|| Box::new(self.raw_output()));
+            let ids = &self.prompt.ids;
+            let raw = self.options.wants_raw.then(|| self.tokens.take_raw(ids));
+            finish.raw = raw.map(Box::new);
         }
         self.count(&mut piece);
         Ok(piece)
@@ -315,19 +170,6 @@ impl CandidateText {
         piece.reasoning_tokens = message.map_or(0, MessageText::reasoning_tokens);
         piece.predicted_tokens = self.follower.as_ref().map_or(0, Follower::met);
         piece.digest = self.digest;
-    }
-
-    fn raw_output(&mut self) -> RawOutput {
-        let tokenizer = &self.options.tokenizer;
-        let completion_ids = std::mem::take(&mut self.raw_ids);
-        let entries = std::mem::take(&mut self.raw_entries);
-        RawOutput {
-            prompt: tokenizer.decode(&self.prompt.ids, false),
-            prompt_ids: self.prompt.ids.clone(),
-            completion: tokenizer.decode(&completion_ids, false),
-            completion_ids,
-            entries: self.options.listing.as_ref().map(|_| entries),
-        }
     }
 
     /// Processes the tokens that an earlier run delivered; returns what it delivered of them.
@@ -376,7 +218,7 @@ impl CandidateText {
         piece
             .part_places
             .resize(piece.parts.len(), piece.entries.len());
-        self.list(piece)
+        self.tokens.settle(self.settled_chars, piece)
     }
 
     fn take(&mut self, id: u32, score: Option<Box<TokenScore>>, piece: &mut Piece) {
@@ -421,15 +263,13 @@ impl CandidateText {
                 }
             }
         }
-        if options.listing.is_some() || options.wants_ids || options.wants_raw {
-            self.unsettled.push_back(Unsettled {
-                id,
-                is_listed: !ends || self.message.is_none(),
-                start,
-                end: self.detokenizer.end(),
-                score,
-            });
-        }
+        self.tokens.push(Unsettled {
+            id,
+            is_listed: !ends || self.message.is_none(),
+            start,
+            end: self.detokenizer.end(),
+            score,
+        });
     }
 
     /// Releases the text that was held back. An incomplete character becomes U+FFFD, which may still
@@ -483,35 +323,6 @@ impl CandidateText {
             },
             raw: None,
         });
-    }
-
-    /// Moves the tokens whose text is final to `piece`.
-    fn list(&mut self, piece: &mut Piece) -> Result<()> {
-        let is_over = piece.finish.is_some();
-        let is_settled = |token: &mut Unsettled| is_over || token.end <= self.settled_chars;
-        while let Some(token) = self.unsettled.pop_front_if(is_settled) {
-            if self.options.wants_ids {
-                piece.token_ids.push(token.id);
-            }
-            if self.options.wants_raw {
-                self.raw_ids.push(token.id);
-            }
-            if let Some(listing) = self.options.listing.as_ref().filter(|_| token.is_listed) {
-                let score = token.score.as_deref().ok_or_else(missing_score)?;
-                // A token that a stop string removed begins at the end of the text.
-                let start = self.first_offset + token.start.min(self.settled_chars);
-                let place = Place {
-                    start,
-                    drops_space: false,
-                };
-                let entry = listing.entry(token.id, place, Some(score));
-                if self.options.wants_raw {
-                    self.raw_entries.push(entry.clone());
-                }
-                piece.entries.push(entry);
-            }
-        }
-        Ok(())
     }
 
     /// Puts the prompt before the first piece, if it is echoed or listed.

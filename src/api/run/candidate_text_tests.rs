@@ -6,10 +6,12 @@ use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use proptest::prelude::*;
 
-use super::candidate_text::{CandidateText, Finish, Piece, StopReason, TextOptions};
+use super::candidate_text::CandidateText;
 use super::logprobs::{Entry, Listing};
+use super::piece::{Finish, Piece, StopReason};
 use super::prompt::FittedPrompt;
 use super::stop_ids::StopIds;
+use super::text_options::TextOptions;
 use crate::api::fields::Length;
 use crate::api::switches::ContextLengthExceededBehavior;
 use crate::engine::event::{Event, FinishReason};

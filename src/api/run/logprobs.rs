@@ -47,7 +47,7 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    /// With `tokens_as_ids` tokens are named by their ids.
+    /// A listing of the `top` most likely tokens. With `tokens_as_ids` tokens are named by their ids.
     pub(super) fn new(tokenizer: &Rc<Tokenizer>, tokens_as_ids: bool, top: usize) -> Listing {
         Listing {
             tokenizer: tokenizer.clone(),

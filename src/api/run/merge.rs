@@ -6,7 +6,8 @@ use futures_core::Stream;
 use futures_util::StreamExt;
 use futures_util::stream::{SelectAll, select_all};
 
-use super::candidate_text::{CandidateText, Piece};
+use super::candidate_text::CandidateText;
+use super::piece::Piece;
 use crate::Result;
 
 /// The pieces of one candidate, each with its index.

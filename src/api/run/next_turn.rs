@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
-use super::candidate_text::Piece;
 use super::conversation;
 use super::images::PromptImages;
+use super::piece::Piece;
 use crate::api::fields::Conversation;
 use crate::engine::generation;
 use crate::grammar::OutputPart;

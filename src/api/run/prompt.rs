@@ -25,7 +25,7 @@ pub(super) struct FittedPrompt {
     pub max_tokens: usize,
     /// The prompt as text, as `echo` returns it; empty unless requested.
     pub text: String,
-    /// Where each id from `echoed_from` on is in `text`; empty unless requested.
+    /// The place of each id from `echoed_from` on in `text`; empty unless requested.
     pub places: Vec<Place>,
     /// The end of a rendered conversation; empty for other prompts.
     pub tail: String,
@@ -72,13 +72,8 @@ impl FittedPrompt {
         )?;
         let dropped_tokens = ids.len() - kept_tokens;
         if !images.is_empty() {
-            let refuse = |reason| Err(supply.fault(RequestFault::ConflictingParameters, reason));
-            if dropped_tokens > 0 {
-                return refuse("a prompt with images cannot be truncated");
-            }
-            if wanted.places || plan.logprobs.prompt.is_some() {
-                return refuse("the tokens of a prompt with images have no log-probabilities");
-            }
+            let lists_prompt = wanted.places || plan.logprobs.prompt.is_some();
+            check_images(supply, dropped_tokens, lists_prompt)?;
         }
         let is_end_cut =
             dropped_tokens > 0 && plan.prompt_tokens.kept.side() == TruncationSide::Right;
@@ -94,9 +89,10 @@ impl FittedPrompt {
             Some(last) => ids.len().saturating_sub(last),
             None => 0,
         };
+        let is_whole = dropped_tokens == 0 && echoed_from == 0;
         let (text, places) = match text {
             _ if !wanted.text => Default::default(),
-            Some(text) if dropped_tokens == 0 && echoed_from == 0 => (text, places),
+            Some(text) if is_whole => (text, places),
             // The start-of-text token that was added is not echoed.
             Some(text)
                 if is_end_cut
@@ -129,6 +125,18 @@ impl FittedPrompt {
     pub(super) fn for_engine(&self) -> generation::Prompt {
         self.images.prompt(&self.ids)
     }
+}
+
+/// Refuses what a prompt with images cannot have.
+fn check_images(supply: &Supply, dropped_tokens: usize, lists_prompt: bool) -> Result<()> {
+    let refuse = |reason| Err(supply.fault(RequestFault::ConflictingParameters, reason));
+    if dropped_tokens > 0 {
+        return refuse("a prompt with images cannot be truncated");
+    }
+    if lists_prompt {
+        return refuse("the tokens of a prompt with images have no log-probabilities");
+    }
+    Ok(())
 }
 
 /// The number of tokens of a prompt that are kept, and of those that a completion may have.

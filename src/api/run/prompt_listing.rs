@@ -11,7 +11,7 @@ use crate::text::Tokenizer;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::api) struct PromptListing {
     pub ids: Option<Vec<u32>>,
-    /// For each token the token itself and the best ones; the first has none, because nothing predicts it.
+    /// Each token and the best ones in its place; the first has none, because nothing predicts it.
     pub scores: Option<Vec<Option<Vec<RankedToken>>>>,
 }
 

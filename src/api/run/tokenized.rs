@@ -16,7 +16,7 @@ pub(super) struct Tokenized {
     pub text: Option<String>,
     /// An image is the token of its placeholder.
     pub ids: Vec<u32>,
-    /// Where each id is in `text`; empty unless requested.
+    /// The place of each id in `text`; empty unless requested.
     pub places: Vec<Place>,
     pub images: PromptImages,
     /// The end of a rendered conversation; empty for other prompts.

@@ -63,7 +63,7 @@ pub(in crate::api) fn constants() -> [Constant; 2] {
             .map(move |name| ((*name).to_owned(), known.clone()))
     });
     let profiles = Constant {
-        docs: "What the profiles set that the page reads itself.",
+        docs: "The settings of the profiles that the page reads itself.",
         name: "PROFILES",
         declared_type: "Readonly<Record<NonNullable<EngineSwitches[\"profile\"]>, Readonly<Pick<Switches, \"basePaths\" | \"allowMissingModel\">>>>",
         value: Value::Object(profiles.collect()),

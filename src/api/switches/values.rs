@@ -30,7 +30,7 @@ pub struct Switches {
     #[serde(with = "LogprobsModeName")]
     #[cfg_attr(test, ts(type = "\"raw\" | \"processed\""))]
     pub logprobs_mode: LogprobsMode,
-    /// Where `text_offset` counts from when the prompt is not echoed: `"text"`, the start of the text, or `"prompt"`, the
+    /// The place that `text_offset` counts from when the prompt is not echoed: `"text"`, the start of the text, or `"prompt"`, the
     /// start of the prompt.
     pub text_offset_base: TextOffsetBase,
     /// Largest `logprobs`.
@@ -45,7 +45,7 @@ pub struct Switches {
     pub max_prompts: usize,
     /// Most candidates of one request over all its prompts.
     pub max_sequences: usize,
-    /// Where the sampling values and the limit of tokens that the model's files recommend fill what the request leaves out:
+    /// The routes where the sampling values and the limit of tokens that the model's files recommend fill what the request leaves out:
     /// `"messages"`: in chat and responses; true: everywhere; false: nowhere.
     pub use_model_generation_defaults: UseModelDefaults,
     /// Whether a request without `model` means `"default"`.
@@ -93,7 +93,7 @@ pub struct Switches {
     pub assistant_prefill: bool,
     /// Whether answers have llama.cpp's `timings`.
     pub timings: bool,
-    /// After a chat message, feed the conversation while the engine is idle, so that its next turn begins sooner.
+    /// Whether the engine feeds the conversation after a chat message while it is idle, so that its next turn begins sooner.
     pub prepare_next_turn: bool,
     /// Tokens that are guessed and verified several at once, which changes how fast they come and not which: `"off"`: none;
     /// `"predictions"`: those of requests with a `prediction`; `"all"`: also those that follow where the end of the text
@@ -141,18 +141,18 @@ pub enum ContextWord {
 pub enum AlwaysIncludeUsage {
     /// True: as if every streaming request set `stream_options.include_usage`.
     Always(bool),
-    /// Put into the named chunk, which exists anyway.
+    /// They are in the named chunk, which exists anyway.
     In(UsagePlace),
 }
 
-/// Where values that the model's files recommend fill what the request leaves out.
+/// The routes where values that the model's files recommend fill what the request leaves out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(untagged)]
 pub enum UseModelDefaults {
     /// True: on every route. False: on none.
     Everywhere(bool),
-    /// Only on the named routes.
+    /// They hold on the named routes only.
     In(MessageWord),
 }
 

@@ -38,7 +38,7 @@ impl ConvShape {
     }
 }
 
-/// What a convolution reads.
+/// The inputs of a convolution.
 #[derive(Debug, Clone, Copy)]
 pub struct ConvolutionInputs<'a> {
     /// A row per token.
@@ -155,7 +155,7 @@ impl Source<'_> {
         lanes(row, channel)
     }
 
-    /// What is convolved: the input `back` tokens before one.
+    /// The vector that is convolved: the input `back` tokens before one.
     #[inline(always)]
     fn input<L: F32x8>(&self, token: usize, back: usize, channel: usize) -> L {
         let ConvShape { channels, taps, .. } = self.shape;

@@ -29,7 +29,7 @@ pub struct RecurrenceShape {
     pub is_tiled: bool,
     /// The delta rule. Queries and keys are divided by their lengths.
     pub is_delta: bool,
-    /// Added to squared lengths.
+    /// The number that is added to squared lengths.
     pub eps: f32,
     /// Factor of queries.
     pub q_scale: f32,
@@ -37,7 +37,7 @@ pub struct RecurrenceShape {
     pub at: [usize; 3],
     /// First column of the rates, and columns of their rows.
     pub rates: [usize; 2],
-    /// The same of the shares.
+    /// First column of the shares, and columns of their rows.
     pub shares: [usize; 2],
     /// First word of the states in a slot.
     pub state_at: usize,
@@ -50,7 +50,7 @@ impl RecurrenceShape {
     }
 }
 
-/// What a recurrence reads.
+/// The inputs of a recurrence.
 #[derive(Debug, Clone, Copy)]
 pub struct RecurrenceInputs<'a> {
     /// Queries, keys and values, a row per token.
@@ -143,7 +143,7 @@ struct Head<'a> {
     out: Vec<&'a mut [f32]>,
 }
 
-/// What a token does to all columns of the state, besides its key and query.
+/// The factors of a token for all columns of the state, besides its key and query.
 #[derive(Clone, Copy)]
 struct Token {
     decay: f32,

@@ -18,7 +18,7 @@ pub(crate) enum Weights {
     Unsigned,
     /// 0 to 127; this one means zero.
     Shifted(i32),
-    /// All of -128 to 127.
+    /// Bytes from -128 to 127.
     Signed,
 }
 
@@ -56,7 +56,7 @@ pub(crate) trait Simd: Copy + 'static {
     /// Replaces each byte, which is 0 to 15, with its entry of the table.
     unsafe fn table(table: &[i8; 16], indices: Self::Bytes) -> Self::Bytes;
 
-    /// Where the inputs start that are at index `at`.
+    /// The start of the inputs at index `at`.
     unsafe fn inputs(x: &Inputs, weights: Weights, at: usize) -> *const u8;
     /// The inputs of 4 columns, the first of which is `at` after `x`.
     unsafe fn input(x: *const u8, weights: Weights, at: usize) -> Self::Input;

@@ -241,7 +241,7 @@ impl<const HALF: usize, const PAIRS: bool> Simd for Wasm<HALF, PAIRS> {
         unsafe { v128_store(at.add(4 * HALF).cast(), a) }
     }
 
-    /// Both halves.
+    /// Computes both halves of a tile.
     #[inline(always)]
     unsafe fn tile<K: Kernel, const T: usize>(
         panel: *const u8,

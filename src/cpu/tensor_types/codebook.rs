@@ -87,7 +87,7 @@ pub(super) fn odd(scale: u8) -> f32 {
 pub(crate) struct Panels<C>(PhantomData<C>);
 
 impl<C: Codebook> Panels<C> {
-    /// Where a unit has d.
+    /// The place of d in a unit.
     const D: usize = 8 * C::GROUPS * RUNS;
 }
 

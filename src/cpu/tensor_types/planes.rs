@@ -10,7 +10,7 @@
 
 use crate::simd::Simd;
 
-/// Where planes are in a run, and the bits of a quant in them.
+/// The places of planes in a run, and of the bits of a quant in them.
 struct Plane {
     /// The first byte.
     at: usize,
@@ -38,7 +38,7 @@ const fn planes(bits: usize) -> &'static [Plane] {
 }
 
 impl Plane {
-    /// Where the bits of vector `i` are: the byte where their plane vector starts, and their shift in it.
+    /// The place of the bits of vector `i`: the byte where their plane vector starts, and their shift in it.
     fn place(&self, i: usize) -> (usize, usize) {
         let vectors = 8 / self.bits;
         (self.at + i / vectors * 32, i % vectors * self.bits)

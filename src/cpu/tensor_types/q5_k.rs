@@ -11,7 +11,7 @@ use crate::simd::{Simd, Weights};
 
 /// Elements per file block.
 const LEN: usize = 256;
-/// Where the parts start: scales, fifth bits (bit r of byte i is element i of run r), then nibbles, 32
+/// The starts of the parts: scales, fifth bits (bit r of byte i is element i of run r), then nibbles, 32
 /// bytes for each two runs, the first run low.
 const HIGH: usize = k_scales::FILE_BYTES;
 const LOW: usize = HIGH + LEN / 8;

@@ -110,7 +110,7 @@ fn quantize(values: &[f32], out: &mut Vec<u8>) {
     }
 }
 
-/// Where the six bits of element `i` are in the file: (byte of the low nibbles, its shift, byte of the upper
+/// The place of the six bits of element `i` in the file: (byte of the low nibbles, its shift, byte of the upper
 /// bits, its shift). Each half of a block has 64 low and 32 high bytes; within it, four runs of 32
 /// elements share the high bytes, and the last two runs are the upper nibbles of the first two.
 fn bits_at(i: usize) -> (usize, usize, usize, usize) {

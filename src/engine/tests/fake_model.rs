@@ -85,7 +85,7 @@ pub(super) struct Controls {
     /// The call with this index returns too little.
     pub(super) cheat_at: Cell<Option<usize>>,
     pub(super) poison: RefCell<Poison>,
-    /// How often each call yields before it returns.
+    /// The number of times that each call yields before it returns.
     pub(super) suspensions: Cell<usize>,
 }
 

@@ -150,74 +150,97 @@ fn value(
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
         _ => return any_value(writer, form),
     };
-    let mut found = Vec::new();
-    for name in names {
-        let allow = |known: &[&str]| {
-            let of_type = [
-                "type",
-                "title",
-                "description",
-                "default",
-                "examples",
-                "$defs",
-                "definitions",
-            ];
-            let unknown = members
-                .keys()
-                .find(|key| !of_type.contains(&key.as_str()) && !known.contains(&key.as_str()));
-            match unknown {
-                Some(key) => Err(format!(
-                    "{key:?} is not supported in this model's form of calls"
-                )),
-                None => Ok(()),
-            }
-        };
-        found.push(match name {
-            "string" => {
-                allow(&[])?;
-                string(writer, form)?
-            }
-            "array" => {
-                allow(&["items"])?;
-                let item = match members.get("items") {
-                    Some(items) => value(writer, form, root, items, depth + 1)?,
-                    None => any_value(writer, form)?,
-                };
-                format!("\"[\" ({item} (\",\" {item})*)? \"]\"")
-            }
-            "object" => {
-                allow(&["properties", "required", "additionalProperties"])?;
-                let mut entries = Vec::new();
-                for parameter in parameters(schema)? {
-                    let Parameter {
-                        name,
-                        is_required,
-                        schema,
-                    } = parameter;
-                    if !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
-                        return Err(format!(
-                            "{name:?} cannot be written in this model's form of calls"
-                        ));
-                    }
-                    let inner = value(writer, form, root, &schema, depth + 1)?;
-                    entries.push((
-                        sequence(&[&literal(&format!("{name}:")), &inner]),
-                        is_required,
-                    ));
-                }
-                let stem = writer.fresh("o");
-                let inner = in_order(writer, &stem, &entries, ",")?;
-                sequence(&["\"{\"", &inner, "\"}\""])
-            }
-            "integer" | "number" | "boolean" | "null" => {
-                let mut one = members.clone();
-                one.insert("type".to_owned(), name.into());
-                writer.schema(&Value::Object(one))?
-            }
-            _ => return Err(format!("type {name:?} is unknown")),
-        });
+    let found: Result<Vec<String>, String> = names
+        .into_iter()
+        .map(|name| value_of_type(writer, form, root, schema, name, depth))
+        .collect();
+    Ok(format!("({})", found?.join(" | ")))
+}
+
+/// A value of `schema`, an object, that is of the type `name`.
+fn value_of_type(
+    writer: &mut Writer<'_>,
+    form: &Invocation,
+    root: &Value,
+    schema: &Value,
+    name: &str,
+    depth: usize,
+) -> Result<String, String> {
+    match name {
+        "string" => {
+            allow_members(schema, &[])?;
+            string(writer, form)
+        }
+        "array" => {
+            allow_members(schema, &["items"])?;
+            let item = match schema.get("items") {
+                Some(items) => value(writer, form, root, items, depth + 1)?,
+                None => any_value(writer, form)?,
+            };
+            Ok(format!("\"[\" ({item} (\",\" {item})*)? \"]\""))
+        }
+        "object" => {
+            allow_members(schema, &["properties", "required", "additionalProperties"])?;
+            object(writer, form, root, schema, depth)
+        }
+        "integer" | "number" | "boolean" | "null" => {
+            let mut one = schema.clone();
+            one["type"] = name.into();
+            writer.schema(&one)
+        }
+        _ => Err(format!("type {name:?} is unknown")),
     }
-    Ok(format!("({})", found.join(" | ")))
+}
+
+/// Refuses members of a schema besides `known` and those that every schema may have.
+fn allow_members(schema: &Value, known: &[&str]) -> Result<(), String> {
+    const ALWAYS: [&str; 7] = [
+        "type",
+        "title",
+        "description",
+        "default",
+        "examples",
+        "$defs",
+        "definitions",
+    ];
+    let mut members = schema.as_object().into_iter().flat_map(|it| it.keys());
+    let unknown =
+        members.find(|key| !ALWAYS.contains(&key.as_str()) && !known.contains(&key.as_str()));
+    match unknown {
+        Some(key) => Err(format!(
+            "{key:?} is not supported in this model's form of calls"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// An object with the properties of `schema` in order.
+fn object(
+    writer: &mut Writer<'_>,
+    form: &Invocation,
+    root: &Value,
+    schema: &Value,
+    depth: usize,
+) -> Result<String, String> {
+    let mut entries = Vec::new();
+    for parameter in parameters(schema)? {
+        let Parameter {
+            name,
+            is_required,
+            schema,
+        } = parameter;
+        if !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+            return Err(format!(
+                "{name:?} cannot be written in this model's form of calls"
+            ));
+        }
+        let inner = value(writer, form, root, &schema, depth + 1)?;
+        let entry = sequence(&[&literal(&format!("{name}:")), &inner]);
+        entries.push((entry, is_required));
+    }
+    let stem = writer.fresh("o");
+    let inner = in_order(writer, &stem, &entries, ",")?;
+    Ok(sequence(&["\"{\"", &inner, "\"}\""]))
 }
 
 /// A string between the form's quotes.

@@ -12,16 +12,7 @@ pub(super) fn call(
     tool: &Tool,
     index: usize,
 ) -> Result<String, String> {
-    let line = if markup.has_lines {
-        literal("\n")
-    } else {
-        String::new()
-    };
-    // GLM has its lines between tags, not in values.
-    let space = match markup.name_close.is_empty() || markup.has_lines {
-        true => literal("\n"),
-        false => String::new(),
-    };
+    let space = space(markup);
     let mut all = String::new();
     match &tool.parameters {
         Some(schema) => {
@@ -39,20 +30,7 @@ pub(super) fn call(
                 let stem = format!("{index}_{place}");
                 let value = value(writer, markup, &stem, &parameter.schema)
                     .map_err(|error| format!("{name}: {error}"))?;
-                let body = sequence(&[
-                    &literal(markup.key_open),
-                    &literal(name),
-                    &literal(markup.key_close),
-                    if markup.value_open.is_empty() {
-                        ""
-                    } else {
-                        &space
-                    },
-                    &literal(markup.value_open),
-                    &line,
-                    &value,
-                    &space,
-                ]);
+                let body = entry(markup, &literal(name), &value);
                 let rule = writer.rule(format!("p{stem}"), &body)?;
                 all.push_str(&rule);
                 all.push_str(if parameter.is_required { " " } else { "? " });
@@ -60,20 +38,7 @@ pub(super) fn call(
         }
         None => {
             let value = any_value(writer, markup)?;
-            let body = sequence(&[
-                &literal(markup.key_open),
-                "/[A-Za-z0-9_.-]{1,64}/",
-                &literal(markup.key_close),
-                if markup.value_open.is_empty() {
-                    ""
-                } else {
-                    &space
-                },
-                &literal(markup.value_open),
-                &line,
-                &value,
-                &space,
-            ]);
+            let body = entry(markup, "/[A-Za-z0-9_.-]{1,64}/", &value);
             let rule = writer.rule(format!("any{index}"), &body)?;
             all = format!("{rule}*");
         }
@@ -101,6 +66,37 @@ pub(super) fn call(
         &writer.tag(markup.close),
         &outer,
     ]))
+}
+
+/// The line break between tags, if the form has one. GLM has its lines between tags, not in values.
+fn space(markup: &Markup) -> String {
+    match markup.name_close.is_empty() || markup.has_lines {
+        true => literal("\n"),
+        false => String::new(),
+    }
+}
+
+/// A parameter: the terminals of its name and its value in their tags.
+fn entry(markup: &Markup, name: &str, value: &str) -> String {
+    let line = match markup.has_lines {
+        true => literal("\n"),
+        false => String::new(),
+    };
+    let space = space(markup);
+    let before_value = match markup.value_open.is_empty() {
+        true => "",
+        false => &space,
+    };
+    sequence(&[
+        &literal(markup.key_open),
+        name,
+        &literal(markup.key_close),
+        before_value,
+        &literal(markup.value_open),
+        &line,
+        value,
+        &space,
+    ])
 }
 
 /// Any text up to the end of a value.

@@ -91,7 +91,7 @@ fn with_definitions(property: &Value, root: &Map<String, Value>) -> Value {
     Value::Object(members)
 }
 
-/// How the text of a parameter may look that is not quoted.
+/// The form of a parameter's text that is not quoted.
 pub(super) enum Plain {
     /// Any text, or text that matches these regular expressions.
     Text(Vec<String>),

@@ -24,7 +24,7 @@ pub(super) struct Shape {
     pub close: String,
     /// Tagged calls may follow each other.
     pub repeats: bool,
-    /// Of forms without an opening tag: each tool's name in quotes, and what follows it in a call's object.
+    /// The beginnings in forms without an opening tag: each tool's name in quotes, and what follows it in a call's object.
     pub named: Vec<(String, String)>,
 }
 

@@ -26,7 +26,7 @@ pub struct Turn {
     pub is_forced: bool,
     /// It may call several.
     pub is_parallel: bool,
-    /// How the model writes.
+    /// The form in which the model writes.
     pub form: OutputForm,
     /// The end of the prompt, as [`crate::grammar::OutputReader::new`] takes it.
     pub prompt_tail: String,

@@ -4,16 +4,16 @@
 use super::shape::Shape;
 use super::writer::{Writer, escaped, sequence};
 
-/// What may precede a call of Llama 3.
+/// The text that may precede a call of Llama 3.
 const PYTHON_TAG: &str = "<|python_tag|>";
 /// A member that Llama 3 may write before the name. Completions are not read with it.
 pub(super) const TYPE_MEMBER: &str = r#"("type"\s*:\s*"function"\s*,\s*)?"#;
 
-/// What differs between turns and completions.
+/// The differences between turns and completions.
 pub(super) struct Answer<'a> {
     /// The expression of content.
     pub text: &'a str,
-    /// What content must not be, as further operands of its terminal.
+    /// The texts that content must not be, as further operands of its terminal.
     pub limits: &'a str,
     /// The expression of what may be before the name in a call's object.
     pub members: &'a str,

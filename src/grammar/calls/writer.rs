@@ -17,7 +17,7 @@ const COMMON: &str = "s: SPACE?\nSPACE: / |\\n {0,16}/\ngap: GAP?\nGAP: /[ \\n]{
 /// A grammar that is being written.
 pub(super) struct Writer<'b> {
     tokens: TokEnv,
-    /// How schemas are read.
+    /// The rules for reading schemas.
     objects: Objects,
     budget: &'b mut Budget,
     rules: String,

@@ -21,7 +21,7 @@ const TURN_MARKS: [&str; 14] = [
     "<start_of_turn>",
 ];
 
-/// Where in the model's turn a prompt ends.
+/// The place in the model's turn where a prompt ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::grammar) enum Beginning {
     /// Before reasoning, if there is any.
@@ -35,7 +35,7 @@ pub(in crate::grammar) enum Beginning {
     Reasoned,
 }
 
-/// Where in the model's turn a prompt with this end ends.
+/// The place in the model's turn where a prompt with this end ends.
 pub(in crate::grammar) fn beginning(form: &OutputForm, prompt_tail: &str) -> Beginning {
     let turn = TURN_MARKS
         .iter()

@@ -30,7 +30,7 @@ pub enum OutputPart {
     },
 }
 
-/// How the reader of a call takes a character.
+/// The effect of a character on the reader of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     /// It belongs to the call.

@@ -2,7 +2,7 @@
 
 use crate::text::Tokenizer;
 
-/// How a model family writes reasoning and tool calls. The default is a family of which nothing is known.
+/// The form in which a model family writes reasoning and tool calls. The default is a family of which nothing is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OutputForm {
     pub(in crate::grammar) reasoning: Option<ReasoningTags>,
@@ -16,7 +16,7 @@ pub(in crate::grammar) struct ReasoningTags {
     pub close: &'static str,
 }
 
-/// How a family writes calls.
+/// The form in which a family writes calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::grammar) enum CallForm {
     /// `{"name": ..., "arguments": {...}}` alone: for families whose form is unknown.
@@ -85,14 +85,14 @@ const THOUGHT: ReasoningTags = ReasoningTags {
 };
 
 impl OutputForm {
-    /// How the model of this tokenizer writes.
+    /// The form in which the model of this tokenizer writes.
     pub fn of(tokenizer: &Tokenizer) -> OutputForm {
         // A template for tools names what the other one names, and the tags of calls.
         let template = tokenizer.chat_templates().choose(true);
         OutputForm::with_template(template.unwrap_or_default(), tokenizer)
     }
 
-    /// How the model of this tokenizer writes with another chat template.
+    /// The form in which the model of this tokenizer writes with another chat template.
     pub fn with_template(template: &str, tokenizer: &Tokenizer) -> OutputForm {
         OutputForm::judged(
             template,
@@ -101,7 +101,7 @@ impl OutputForm {
         )
     }
 
-    /// How the model writes if its template renders no tools, and the prompt asks for calls in `<tool_call>`.
+    /// The form in which the model writes if its template renders no tools, and the prompt asks for calls in `<tool_call>`.
     pub fn with_generic_calls(self) -> OutputForm {
         let calls = match self.calls {
             CallForm::Hermes { .. } => self.calls,
@@ -112,7 +112,7 @@ impl OutputForm {
         OutputForm { calls, ..self }
     }
 
-    /// How the model with this chat template writes. `is_named` says whether a text is a token with a
+    /// The form in which the model with this chat template writes. `is_named` says whether a text is a token with a
     /// role of its own, `is_special` whether such a token is hidden.
     pub(in crate::grammar) fn judged(
         template: &str,

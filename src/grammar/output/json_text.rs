@@ -9,7 +9,7 @@ pub(super) struct ValueEnd {
     is_escaped: bool,
 }
 
-/// Where a character stands in relation to a value.
+/// The place of a character in relation to a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Inside,

@@ -10,7 +10,7 @@ const MAX_DEPTH: usize = 128;
 /// The longest number or bare word.
 const MAX_WORD_BYTES: usize = 1024;
 
-/// Where a character stands in relation to a literal.
+/// The place of a character in relation to a literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
     /// It belongs to the literal.

@@ -79,7 +79,7 @@ impl OutputReader {
     }
 }
 
-/// How the body of a call is read.
+/// The reader of a call's body.
 #[derive(Debug)]
 enum Body {
     Json(JsonCalls),

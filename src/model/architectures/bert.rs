@@ -52,7 +52,7 @@ fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     Ok(())
 }
 
-/// What the encoders that follow BERT have in common.
+/// The configuration that the encoders after BERT have in common.
 pub fn configure_encoder(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     if keys.bool("attention.causal")? == Some(true) {
         return Err(keys.unsupported("a causal mask"));

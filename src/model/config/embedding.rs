@@ -8,10 +8,10 @@ pub const NORMALIZE: &str = "embedding.normalize";
 /// The key of the pooling, as in GGUF files.
 pub const POOLING_TYPE: &str = "pooling_type";
 
-/// How a model makes a vector.
+/// The computation of a text's vector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddingConfig {
-    /// From the vectors of tokens to that of the text.
+    /// The way from the vectors of tokens to that of the text.
     pub pooling: Pooling,
     /// Whether vectors get length one.
     pub normalizes: bool,
@@ -22,14 +22,14 @@ pub struct EmbeddingConfig {
 /// Names of those matrices.
 pub const DENSE: [&str; 2] = ["dense_2", "dense_3"];
 
-/// Which tokens' vectors are the text's.
+/// The tokens whose vectors become the text's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pooling {
     /// The mean of all.
     Mean,
-    /// That of the first token.
+    /// The vector of the first token.
     First,
-    /// That of the last token.
+    /// The vector of the last token.
     Last,
 }
 
@@ -55,7 +55,7 @@ impl Pooling {
 }
 
 impl EmbeddingConfig {
-    /// What the file says; `None` for a model that generates text.
+    /// The computation that the file declares; `None` for a model that generates text.
     ///
     /// # Errors
     /// [`Error::UnsupportedModel`] for other poolings, such as that of rerankers.

@@ -41,7 +41,7 @@ pub struct Rope {
     pub dims: usize,
     /// Scaling to contexts longer than the one of the training.
     pub scaling: Scaling,
-    /// Which part of a rotary position each pair turns by; `None` if positions are the indices of tokens.
+    /// The part of a rotary position that each pair turns by; `None` if positions are the indices of tokens.
     pub parts: Option<RopeParts>,
 }
 

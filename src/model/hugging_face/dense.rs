@@ -13,7 +13,7 @@ use crate::{
 const IDENTITY: &str = "torch.nn.modules.linear.Identity";
 /// Name of the matrix in its file.
 const MATRIX: &str = "linear.weight";
-/// What layers read, by the name that sentence-transformers gives the pooled vector.
+/// The input of layers, by the name that sentence-transformers gives the pooled vector.
 const POOLED: &str = "sentence_embedding";
 
 /// A layer without a bias.
@@ -31,10 +31,10 @@ pub struct Dense {
 struct DenseJson {
     in_features: u32,
     out_features: u32,
-    /// Without the member, there is one.
+    /// Whether the layer has a bias; true if the member is missing.
     #[serde(default = "with_bias")]
     bias: bool,
-    /// Without the member, it is the hyperbolic tangent.
+    /// The class of the function; the hyperbolic tangent if the member is missing.
     #[serde(default)]
     activation_function: Option<String>,
     #[serde(default)]

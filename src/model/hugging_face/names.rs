@@ -16,7 +16,7 @@ pub struct GgufTensor {
     pub name: String,
     /// Index of the expert, where a GGUF tensor stacks the tensors of all experts.
     pub expert: Option<usize>,
-    /// How it is made of the checkpoint's tensor.
+    /// The change that makes it of the checkpoint's tensor.
     pub form: Form,
 }
 

@@ -26,7 +26,7 @@ const GATED: [&str; 7] = [
     "w3",
 ];
 
-/// How the folder's matrices are packed; `None` if they are floats.
+/// The packing of the folder's matrices; `None` if they are floats.
 ///
 /// # Errors
 /// [`Error::UnsupportedModel`] naming the method or the variant that is not supported.

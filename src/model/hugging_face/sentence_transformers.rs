@@ -13,7 +13,7 @@ use crate::{
     weights::{Metadata, ModelFiles, files::read_small, quoted::quoted},
 };
 
-/// What follows the transformer.
+/// The modules that follow the transformer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Pipeline {
     /// `pooling_type` of GGUF files.

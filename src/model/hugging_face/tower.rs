@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// What precedes names of the text model's tensors, and what takes its place. Later versions of transformers have
+/// The prefixes of the text model's tensor names, and what takes their place. Later versions of transformers have
 /// other names.
 const TEXT_PREFIXES: [(&str, &str); 3] = [
     ("model.language_model.", "model."),
@@ -141,7 +141,7 @@ pub async fn read<F: ModelFiles>(
     ConvertedSource::new(shards.source, metadata, recipes).map(Some)
 }
 
-/// How a tensor becomes one of the `mmproj` file, and where it is.
+/// The conversion of a tensor to one of the `mmproj` file, and its place.
 fn recipe(family: &Family, name: String, stored: StoredTensor) -> Result<(u64, Recipe)> {
     let module = name.rsplit_once('.').map(|(module, _)| module);
     let offset = match module.is_some() && module == family.folder.plus_one {

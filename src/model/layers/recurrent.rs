@@ -21,11 +21,11 @@ pub struct Recurrent {
     pub projections: Projections,
     /// The convolution.
     pub convolution: Convolution,
-    /// What follows the convolution; `None` in LFM2.
+    /// The recurrence after the convolution; `None` in LFM2.
     pub scan: Option<Scan>,
     /// `shortconv.out_proj`, `ssm_out`
     pub output: Linear,
-    /// How the output is added to the residual stream.
+    /// The way in which the output is added to the residual stream.
     pub join: Join,
     /// The kernels that the tuner chose for the device.
     #[module(skip)]
@@ -37,7 +37,7 @@ pub struct Recurrent {
 pub struct Projections {
     /// The joined matrices.
     pub linears: Vec<Linear>,
-    /// Where the result of each matrix is.
+    /// The place of each matrix's result.
     #[module(skip)]
     pub places: Vec<Place>,
 }

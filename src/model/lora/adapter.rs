@@ -96,7 +96,7 @@ impl<S> Adapter<S> {
         }
     }
 
-    /// How the rows of a tensor's B are reordered to the order of the model's rows.
+    /// The reordering of the rows of a tensor's B to the order of the model's rows.
     pub(super) fn row_order(&self, config: &ModelConfig) -> Result<RowOrder> {
         let Some(rope) = config.rope() else {
             return Ok(RowOrder::Kept);

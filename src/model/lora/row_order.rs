@@ -1,10 +1,10 @@
 //! The order of the rows of queries and keys: rotated pairs are adjacent rows or half a head apart
 //! (`RopePairs`). Files of one architecture can differ in this.
 
-/// How the rows of each head are reordered.
+/// The reordering of the rows of each head.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum RowOrder {
-    /// Not at all.
+    /// Rows keep their order.
     Kept,
     /// Reorders halves to adjacent pairs.
     ToAdjacent,

@@ -29,12 +29,12 @@ pub(in crate::model) fn encoder_rows(tokens: usize) -> usize {
     tokens.next_power_of_two().max(2 * matvec::MAX_TOKENS)
 }
 
-/// Which steps are recorded before the first request; all others are recorded when they are needed.
+/// The steps that are recorded before the first request; all others are recorded when they are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::model) enum WarmUp {
     /// The steps of prompts as well: the first request waits for nothing.
     Prompts,
-    /// Only the steps of a single token.
+    /// The steps of a single token only.
     Decode,
 }
 

@@ -27,7 +27,7 @@ pub(super) fn chunks<T>(mut tokens: &[T]) -> impl Iterator<Item = &[T]> {
     })
 }
 
-/// Where an input is cut if an image's rows attend to each other: each image is a step of its own, and the text
+/// The cuts of an input in which an image's rows attend to each other: each image is a step of its own, and the text
 /// between is cut as by [`chunks`]. Returns the ends of the steps, and whether each is an image.
 ///
 /// # Errors

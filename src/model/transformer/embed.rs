@@ -68,7 +68,7 @@ impl EmbeddingModel for Transformer {
     }
 }
 
-/// How many of the first `inputs` (at least one) a step of an encoder holds.
+/// The number of the first `inputs` (at least one) that a step of an encoder holds.
 fn fitting(inputs: &[&[u32]]) -> usize {
     let mut tokens = 0;
     let inputs = inputs.iter().take(ENCODER_BATCH_TEXTS);

@@ -1,18 +1,18 @@
-//! Implements the engine's contract with a decoder: divides the input of sequences into the steps that the
-//! device runs.
+//! A decoder with its KV cache: warm-up, adapters, and its vision tower. `contract.rs` implements the engine's contract with
+//! it: it divides the input of sequences into the steps that the device runs.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 mod chunks;
+mod contract;
 mod embed;
+mod feed;
 mod greedy;
 mod rotary;
 mod sampled;
 mod verify;
 
-use chunks::{chunks, image_cuts, segment};
-use rotary::RotaryPositions;
+use chunks::segment;
 
 use super::{
     config::ModelConfig,
@@ -25,27 +25,21 @@ use super::{
     pace::Pace,
     slots::Slots,
     steps::{
-        Fed, Steps,
+        Steps,
         record::step_kernels,
-        sizes::{MAX_BATCH, MAX_TOKENS, WarmUp, chooses_on_device, warm_rows},
+        sizes::{MAX_TOKENS, WarmUp, chooses_on_device, warm_rows},
     },
 };
 use crate::{
     Error, Result,
     device::ComputeDevice,
-    engine::{
-        CausalModel, Chooser, Input, MemoryCopy, ModelLimits, Row, SequenceMemory, StepOutput,
-        generation::{Content, Embeddings},
-    },
+    engine::SequenceMemory,
     ops::{
         InPlace, Kernel, Variant,
         kv_memory::KvFormat,
-        matvec,
-        sample::{self, SamplerVerdict, accepts},
-        score::{parse, score_words},
-        step::{PAGE_TOKENS, Rotary, Segment},
+        sample::{self, SamplerVerdict},
+        step::Rotary,
     },
-    sample::{SamplingParams, ScoreRequest, TokenScore},
     weights::ByteSource,
 };
 
@@ -165,7 +159,7 @@ impl Transformer {
         self.vision.as_mut()
     }
 
-    /// Where it computes.
+    /// The device on which it computes.
     pub fn device(&self) -> &ComputeDevice {
         self.steps.device()
     }
@@ -270,7 +264,7 @@ impl Transformer {
     /// Logits `[tokens.len(), vocab]` after every token, for tests.
     ///
     /// # Errors
-    /// Same as [`CausalModel::step`].
+    /// Same as [`CausalModel::step`](crate::engine::CausalModel::step).
     pub async fn feed_all(
         &mut self,
         memory: &mut SequenceMemory,
@@ -292,7 +286,7 @@ impl Transformer {
     /// decoding. On the CPU backend the steps are done when it returns.
     ///
     /// # Errors
-    /// Same as [`CausalModel::step`].
+    /// Same as [`CausalModel::step`](crate::engine::CausalModel::step).
     pub async fn enqueue_greedy(
         &mut self,
         memory: &mut SequenceMemory,
@@ -307,165 +301,6 @@ impl Transformer {
         memory.len_tokens += steps - 1;
         Ok(())
     }
-
-    /// Feeds tokens and embeddings of one sequence; returns the last step.
-    async fn feed_input(&mut self, memory: &mut SequenceMemory, input: Input<'_>) -> Result<Fed> {
-        let mut fed = None;
-        let mut start = 0;
-        let whole_images = self.whole_images();
-        // A text between images may be short. The kernels depend on where the prompt ends, not on where images are.
-        let is_many = input.ids().len() > matvec::MAX_TOKENS;
-        let cuts = match whole_images {
-            true => image_cuts(input)?,
-            false => {
-                let ends = chunks(input.ids()).scan(0, |end, chunk| {
-                    *end += chunk.len();
-                    Some((*end, false))
-                });
-                ends.collect()
-            }
-        };
-        for (end, is_image) in cuts {
-            let range = start..end;
-            start = end;
-            self.check(memory, range.len())?;
-            let mut ids = input.ids()[range.clone()].to_vec();
-            let (dim, wide) = (self.config.dim, self.row_width());
-            let mut parts = vec![Vec::new(); wide / dim];
-            let input = input.part(range);
-            for embeddings in input.embeddings() {
-                // Ids beyond the embedding table are rows that are given.
-                let first = self.config.vocab + parts[0].len() / dim;
-                let given = first as u32..;
-                ids[embeddings.at]
-                    .iter_mut()
-                    .zip(given)
-                    .for_each(|(id, row)| *id = row);
-                let values = self.rows_of(embeddings.embeddings).await?;
-                let width = values.len() / embeddings.embeddings.positions;
-                let rows = embeddings.rows.start * width..embeddings.rows.end * width;
-                for row in values[rows].chunks_exact(width) {
-                    let mut values = row.chunks_exact(dim);
-                    for part in &mut parts {
-                        match values.next() {
-                            Some(values) => part.extend_from_slice(values),
-                            None => part.resize(part.len() + dim, 0.0),
-                        }
-                    }
-                }
-            }
-            self.steps.give_rows(&parts)?;
-            let rotary = self.rotary(&input);
-            let segment = Segment {
-                is_seen_whole: is_image,
-                ..segment(memory, ids.len(), rotary.of_segment())
-            };
-            fed = Some(match whole_images && (is_many || is_image) {
-                true => self.steps.feed_as_many(segment, &ids).await?,
-                false => self.steps.feed_chunk(segment, &ids).await?,
-            });
-            memory.len_tokens += ids.len();
-        }
-        fed.ok_or_else(|| Error::Internal("a step without tokens".into()))
-    }
-
-    /// Whether the rows of an image attend to each other in the text model.
-    fn whole_images(&self) -> bool {
-        let vision = self.vision.as_ref();
-        vision.is_some_and(|vision| vision.config().tower.is_seen_whole)
-    }
-
-    /// Values of an image's row: those of the embedding, and those of the layers that take some.
-    fn row_width(&self) -> usize {
-        self.config.dim * (1 + self.config.deepstack_layers)
-    }
-
-    /// The rotary positions of an input.
-    fn rotary(&self, input: &Input) -> RotaryPositions {
-        let by_parts = self.config.rope().is_some_and(|rope| rope.parts.is_some());
-        let vision = self.vision.as_ref().filter(|_| by_parts);
-        RotaryPositions::new(input, vision.and_then(|it| it.config().row_side()))
-    }
-
-    /// The rows of embeddings, each of [`row_width`](Self::row_width) values, or of those of the embedding alone.
-    async fn rows_of(&mut self, embeddings: &Embeddings) -> Result<Rc<[f32]>> {
-        let rows = match &embeddings.content {
-            Content::Rows(values) => values.as_slice().into(),
-            Content::Pixels(pixels) => match self.features.get(embeddings.key) {
-                Some(rows) => rows,
-                None => {
-                    let vision = self.vision.as_mut();
-                    let vision =
-                        vision.ok_or_else(|| Error::Internal("images without a tower".into()))?;
-                    let rows: Rc<[f32]> = vision.encode(pixels).await?.into();
-                    self.features.put(embeddings.key, rows.clone());
-                    rows
-                }
-            },
-        };
-        let widths = [self.row_width(), self.config.dim];
-        match widths.map(|width| embeddings.positions * width) {
-            sizes if embeddings.positions > 0 && sizes.contains(&rows.len()) => Ok(rows),
-            _ => Err(Error::Internal("embeddings of another size".into())),
-        }
-    }
-
-    /// Feeds all tokens of one sequence; returns the last step.
-    async fn feed_chunks(&mut self, memory: &mut SequenceMemory, tokens: &[u32]) -> Result<Fed> {
-        let mut fed = None;
-        for chunk in chunks(tokens) {
-            self.check(memory, chunk.len())?;
-            let segment = segment(memory, chunk.len(), Rotary::default());
-            fed = Some(self.steps.feed_chunk(segment, chunk).await?);
-            memory.len_tokens += chunk.len();
-        }
-        fed.ok_or_else(|| Error::Internal("a step without tokens".into()))
-    }
-
-    /// Enqueues the next token of each row; suspends only to record a batch of this size for the
-    /// first time.
-    async fn feed_batch(&mut self, rows: &[Row<'_>]) -> Result<Fed> {
-        let tokens: Vec<u32> = rows.iter().map(|row| row.input.ids()[0]).collect();
-        let rotary: Vec<_> = rows.iter().map(|row| self.rotary(&row.input)).collect();
-        let segments = rows.iter().zip(&rotary);
-        let segments = segments.map(|(row, it)| segment(row.memory, 1, it.of_segment()));
-        let segments: Vec<Segment> = segments.collect();
-        self.steps.feed_batch(&segments, &tokens).await
-    }
-
-    /// An error unless the rows are a batch whose pages cover `steps` tokens more.
-    fn check_batch(&self, rows: &[Row<'_>], steps: usize) -> Result<()> {
-        if rows.is_empty() || rows.len() > MAX_BATCH {
-            return Err(Error::Internal(format!("a batch of {}", rows.len())));
-        }
-        if rows.iter().any(|row| row.input.ids().len() != 1) {
-            return Err(Error::Internal("a batch of several tokens per row".into()));
-        }
-        rows.iter()
-            .try_for_each(|row| self.check(row.memory, steps))
-    }
-
-    fn check(&self, memory: &SequenceMemory, tokens: usize) -> Result<()> {
-        if !self.config.is_causal {
-            return Err(Error::Internal("an encoder feeds no sequences".into()));
-        }
-        let end = memory.len_tokens + tokens;
-        let context_tokens = self.reservation.context_tokens;
-        if end > context_tokens || end > memory.pages.len() * PAGE_TOKENS {
-            return Err(Error::Internal(format!(
-                "a step to {end} tokens with {} pages and a context of {context_tokens}",
-                memory.pages.len(),
-            )));
-        }
-        let slots = self.reservation.states.slots;
-        if slots > 0 && memory.state.is_none_or(|slot| slot as usize >= slots) {
-            return Err(Error::Internal(format!(
-                "a step with the state {:?} of {slots}",
-                memory.state
-            )));
-        }
-        Ok(())
-    }
 }
 
 /// A buffer for the rows that one step may be given, if the model takes any.
@@ -473,130 +308,4 @@ fn given_rows(plan: &Plan, device: &ComputeDevice) -> Option<InPlace> {
     let words = MAX_TOKENS * plan.config.dim * (1 + plan.config.deepstack_layers);
     let upload = || InPlace::upload(vec![0; words], device.tensors());
     plan.takes_embeddings.then(upload)
-}
-
-impl CausalModel for Transformer {
-    fn limits(&self) -> ModelLimits {
-        ModelLimits {
-            vocab_size: self.config.token_ids,
-            context_tokens: self.reservation.context_tokens,
-            page_tokens: PAGE_TOKENS,
-            page_count: self.reservation.pages,
-            max_batch: MAX_BATCH,
-            few_tokens: matvec::MAX_TOKENS,
-            state_slots: self.reservation.states.slots,
-            embedding_width: self.steps.takes_rows().then_some(self.config.dim),
-            whole_images: self.whole_images(),
-        }
-    }
-
-    fn samples(&self, params: &SamplingParams, score: Option<ScoreRequest>) -> bool {
-        self.steps.samples() && accepts(params, score, self.config.token_ids)
-    }
-
-    fn run_ahead_steps(&self) -> usize {
-        self.pace.run_ahead_steps()
-    }
-
-    async fn prefill(&mut self, memory: &mut SequenceMemory, input: Input<'_>) -> Result<()> {
-        self.feed_input(memory, input).await.map(|_| ())
-    }
-
-    async fn step(&mut self, rows: &mut [Row<'_>], chooser: Chooser<'_>) -> Result<StepOutput> {
-        match (rows, chooser) {
-            (
-                rows,
-                Chooser::Samplers {
-                    steps,
-                    samplers,
-                    masks,
-                },
-            ) => {
-                let chosen = self.sampled(rows, samplers, steps, masks).await?;
-                Ok(StepOutput::Chosen(chosen))
-            }
-            ([row], Chooser::Greedy { steps }) => {
-                let chosen = self.greedy(row, steps).await?;
-                Ok(StepOutput::Chosen(vec![chosen]))
-            }
-            (_, Chooser::Greedy { .. }) => {
-                Err(Error::Internal("greedy steps of several rows".into()))
-            }
-            ([row], Chooser::Host) => {
-                let fed = self.feed_input(row.memory, row.input).await?;
-                let logits = self.steps.last_logits(fed)?;
-                Ok(StepOutput::Logits(vec![self.steps.floats(logits).await?]))
-            }
-            (rows, Chooser::Host) => {
-                self.check_batch(rows, 1)?;
-                let fed = self.feed_batch(rows).await?;
-                let logits = self.steps.batch_logits(fed, rows.len())?;
-                let logits = self.steps.floats(logits).await?;
-                for row in rows.iter_mut() {
-                    row.memory.len_tokens += 1;
-                }
-                let rows = logits.chunks_exact(self.config.token_ids);
-                Ok(StepOutput::Logits(rows.map(<[f32]>::to_vec).collect()))
-            }
-        }
-    }
-
-    fn verified_rows(&self) -> usize {
-        MAX_BATCH
-    }
-
-    async fn verify(&mut self, row: Row<'_>, chooser: Chooser<'_>) -> Result<StepOutput> {
-        self.verified(row, chooser).await
-    }
-
-    async fn score(
-        &mut self,
-        memory: &mut SequenceMemory,
-        tokens: &[u32],
-        next: &[u32],
-        top: usize,
-    ) -> Result<Vec<TokenScore>> {
-        let vocab = self.config.token_ids;
-        if next.len() != tokens.len() || next.iter().any(|id| *id as usize >= vocab) {
-            return Err(Error::Internal("scores of no such tokens".into()));
-        }
-        let top = top.min(vocab);
-        let first = memory.len_tokens;
-        let mut parts = vec![];
-        for (tokens, next) in chunks(tokens).zip(chunks(next)) {
-            let fed = self.feed_chunks(memory, tokens).await?;
-            parts.extend(self.steps.scores(&fed, next, top));
-        }
-        let parts = self.steps.words(parts).await?;
-        let rows = parts
-            .iter()
-            .flat_map(|part| part.chunks_exact(score_words(top)));
-        let scores = rows.zip(next).enumerate().map(|(i, (row, &id))| {
-            let position = first + i + 1;
-            let score = parse(row).ok_or(Error::InvalidLogits { position })?;
-            Ok(TokenScore {
-                id,
-                logprob: score.logprob,
-                raw_logprob: score.logprob,
-                top: score.top,
-            })
-        });
-        scores.collect()
-    }
-
-    fn copy(&mut self, copy: MemoryCopy) -> Result<()> {
-        match copy {
-            MemoryCopy::Page { from, to } if (from.max(to) as usize) < self.reservation.pages => {
-                self.steps.copy_page(from, to);
-                Ok(())
-            }
-            MemoryCopy::State { from, to }
-                if (from.max(to) as usize) < self.reservation.states.slots =>
-            {
-                self.steps.copy_state(from, to);
-                Ok(())
-            }
-            other => Err(Error::Internal(format!("no memory for {other:?}"))),
-        }
-    }
 }

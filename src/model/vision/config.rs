@@ -10,7 +10,7 @@ use crate::{
 /// `general.architecture` of files with a vision tower.
 pub const ARCHITECTURE: &str = "clip";
 
-/// What all towers of a family have in common, beside the layers of a vision transformer (Dosovitskiy et al. 2020,
+/// The facts that all towers of a family have in common, beside the layers of a vision transformer (Dosovitskiy et al. 2020,
 /// <https://arxiv.org/abs/2010.11929>).
 #[derive(Debug)]
 pub struct TowerKind {
@@ -32,14 +32,14 @@ pub struct TowerKind {
     pub places_rows: bool,
     /// Tokens and text of prompts with images.
     pub markup: ImageMarkup,
-    /// How images are resized.
+    /// The filter that images are resized with.
     pub filter: Filter,
 }
 
-/// How the rows of patches become rows of the text model.
+/// The way in which rows of patches become rows of the text model.
 #[derive(Debug)]
 pub struct ProjectorKind {
-    /// What becomes of the patches of a square.
+    /// The treatment of the patches of a square.
     pub join: Join,
     /// The norm before the first matrix.
     pub norm: Option<ProjectorNorm>,
@@ -73,7 +73,7 @@ pub enum LearnedPositions {
     Resized,
 }
 
-/// What becomes of the patches of a square.
+/// The treatment of the patches of a square.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Join {
     /// One row, patch after patch.
@@ -114,7 +114,7 @@ impl Windows {
 pub struct VisionConfig {
     /// `clip.projector_type`.
     pub kind: &'static str,
-    /// What its family declares.
+    /// The declaration of its family.
     pub tower: &'static TowerKind,
     /// Its layers.
     pub layers: ModelConfig,
@@ -126,9 +126,9 @@ pub struct VisionConfig {
     pub image_size: usize,
     /// Width and height of a patch, in pixels.
     pub patch_size: usize,
-    /// Subtracted from each channel, whose values are 0 to 1.
+    /// The number that is subtracted from each channel, whose values are 0 to 1.
     pub mean: [f32; 3],
-    /// What each channel is divided by after that.
+    /// The divisor of each channel after that.
     pub std: [f32; 3],
     /// Width of the text model.
     pub projection_dim: usize,
@@ -137,7 +137,7 @@ pub struct VisionConfig {
 }
 
 impl VisionConfig {
-    /// What it wants of an image.
+    /// The form of its images.
     pub fn format(&self) -> ImageFormat {
         ImageFormat {
             markup: &self.tower.markup,

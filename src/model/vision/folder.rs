@@ -19,7 +19,7 @@ const MAX_LISTED: usize = 256;
 /// missing.
 pub type Size = (&'static str, &'static str, u32);
 
-/// What a family declares of its Hugging Face folders.
+/// The declaration of a family's Hugging Face folders.
 #[derive(Debug)]
 pub struct FolderKind {
     /// Values of `model_type`.
@@ -40,7 +40,7 @@ pub struct FolderKind {
     pub deepstack: &'static [u32],
     /// Adds what only this family has.
     pub add: fn(&FolderJson, &mut Metadata) -> Result<()>,
-    /// What precedes names of the tower's and the projector's tensors, after an optional `model.`.
+    /// The prefix of the names of the tower's and the projector's tensors, after an optional `model.`.
     pub prefixes: &'static [&'static str],
     /// Modules, or whole names, after the prefix, and those in `mmproj` files. `*` is the layer's number.
     pub tensors: &'static [Names],

@@ -50,7 +50,7 @@ pub const SIZES: &[Size] = &[
 pub const CLIP_MEAN: [f32; 3] = [0.481_454_66, 0.457_827_5, 0.408_210_73];
 /// Deviations of the channels in the processors of Qwen2-VL and Qwen2.5-VL.
 pub const CLIP_STD: [f32; 3] = [0.268_629_54, 0.261_302_6, 0.275_777_1];
-/// What precedes names of tensors.
+/// The prefix of tensor names.
 pub const PREFIXES: &[&str] = &["visual."];
 /// Modules of all towers.
 pub const TENSORS: Names = &[

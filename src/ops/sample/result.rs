@@ -5,7 +5,7 @@ use crate::ops::argmax::INVALID_TOKEN;
 use crate::sample::{Sampled, Sampler, ScoreRequest, TokenScore};
 use crate::{Error, Result};
 
-/// Written instead of a token id when the mask leaves no token.
+/// The word in place of a token id when the mask leaves no token.
 pub const DEAD_END: u32 = u32::MAX - 1;
 
 /// Reads the token that a slot sampled at a position (the number of tokens before it), one of the last

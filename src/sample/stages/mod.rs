@@ -34,14 +34,14 @@ pub use mirostat::MirostatParams;
     serde(rename_all = "camelCase", default, deny_unknown_fields)
 )]
 pub struct SamplingParams {
-    /// Added to the logits of these ids (stage 1).
+    /// The numbers that are added to the logits of these ids (stage 1).
     pub logit_bias: Vec<(u32, f32)>,
     /// Divides positive and multiplies negative logits of ids in the prompt or completion (stage 2);
     /// 1 is off.
     pub repetition_penalty: f32,
-    /// Subtracted per occurrence in the completion (stage 3); 0 is off.
+    /// The number that is subtracted per occurrence in the completion (stage 3); 0 is off.
     pub frequency_penalty: f32,
-    /// Subtracted once from every id of the completion (stage 3); 0 is off.
+    /// The number that is subtracted once from every id of the completion (stage 3); 0 is off.
     pub presence_penalty: f32,
     /// Stage 4; `None` is off.
     pub dry: Option<DryParams>,
@@ -116,7 +116,7 @@ impl SamplingParams {
 pub struct StageMemory {
     /// Ids that the repetition penalty applies to.
     pub seen: BTreeSet<u32>,
-    /// How often each id was generated, for the frequency and presence penalties.
+    /// The number of times that each id was generated, for the frequency and presence penalties.
     pub counts: BTreeMap<u32, u32>,
     /// Prompt and completion, for DRY.
     pub history: Vec<u32>,

@@ -154,7 +154,7 @@ impl<'s, 'e, 't> PaidText<'s, 'e, 't> {
     }
 }
 
-/// When a rendering ends, whatever it does. What the library does not charge takes a bounded time per statement: to find
+/// The time when a rendering ends, whatever it does. What the library does not charge takes a bounded time per statement: to find
 /// a character of a long string, to compare long strings.
 #[derive(Debug)]
 pub(super) struct TimeLimit {

@@ -235,6 +235,11 @@ fn add_filters(environment: &mut Environment<'static>, marker: Marker) {
             filters::sum(state, list, attribute, Some(start), options)
         },
     );
+    add_sorting_filters(environment);
+}
+
+/// Filters that compare elements, which is paid for.
+fn add_sorting_filters(environment: &mut Environment<'static>) {
     environment.add_filter("sort", |state: &State, list: Value, options: Kwargs| {
         pay_sorting(state, &list)?;
         filters::sort(state, list, options)

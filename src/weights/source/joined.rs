@@ -7,7 +7,7 @@ use crate::Result;
 #[derive(Debug)]
 pub struct JoinedSource<S> {
     parts: Vec<S>,
-    /// Where each part starts, and where the last one ends.
+    /// The start of each part, and the end of the last one.
     starts: Vec<u64>,
 }
 
@@ -22,7 +22,7 @@ impl<S: ByteSource> JoinedSource<S> {
         Self { parts, starts }
     }
 
-    /// Where the part of this index starts.
+    /// The start of the part with this index.
     ///
     /// # Panics
     /// If there is no such part.

@@ -13,7 +13,7 @@ interface PromptMessage {
   content: string | readonly PromptPart[];
 }
 
-/** What the SDK asks for. */
+/** The options that the SDK gives. */
 export interface ModelCall {
   prompt: readonly PromptMessage[];
   maxOutputTokens?: number;

@@ -9,7 +9,7 @@ import { PLACEHOLDER_SITE } from "./fetch_scope.js";
 import { InpageError, asInpageError } from "./inpage_error.js";
 import { encodeBody } from "./json_body.js";
 
-/** How a call can be aborted. */
+/** The means to abort a call. */
 export interface CallOptions {
   signal?: AbortSignal | undefined;
 }

@@ -66,7 +66,7 @@ function encodeObject(object: object, path: Path, ancestors: readonly object[]):
   return `{${encoded.join(",")}}`;
 }
 
-/** What `value` stands for: the result of its `toJSON`, or the primitive in its wrapper object. */
+/** The value that `value` stands for: the result of its `toJSON`, or the primitive in its wrapper object. */
 function plain(value: unknown, path: Path): unknown {
   if (typeof value !== "object" || value === null) return value;
   if ("toJSON" in value && typeof value.toJSON === "function") {

@@ -17,7 +17,7 @@ import { InpageError, asInpageError } from "../api/inpage_error.js";
 export interface CachedFile {
   /** Identifies the file: its URL without credentials, signatures and fragment. */
   key: string;
-  /** Where it came from, without the query. */
+  /** The URL that it came from, without the query. */
   url: string;
   /** Undefined if a server did not send it and the download is not complete. */
   sizeBytes: number | undefined;
@@ -28,7 +28,7 @@ export interface CachedFile {
   /** False while it downloads, or if the download broke off; the next load resumes it. */
   complete: boolean;
   pinned: boolean;
-  /** When the download ended or, if it is not complete, began. */
+  /** The time when the download ended or, if it is not complete, began. */
   storedAt: Date;
   lastUsedAt: Date | undefined;
 }

@@ -6,14 +6,14 @@ import { platform } from "../platform.js";
 import { catalog } from "./models.js";
 import type { CatalogModel, CatalogTask } from "./types.js";
 
-/** What the recommendation is for. All optional. */
+/** The purpose of the recommendation. All members are optional. */
 export interface RecommendOptions {
   task?: CatalogTask;
   /** A language that the makers name, as a BCP 47 tag; `mul` counts as every language. */
   language?: string;
   /** The context that is wanted, in tokens: up to 4,096 if omitted, else up to 16,384. */
   contextTokens?: number;
-  /** Where the model will compute. `auto`: on a hardware GPU if there is one. */
+  /** The device on which the model will compute. `auto`: on a hardware GPU if there is one. */
   device?: "auto" | "webgpu" | "cpu";
   /** Most bytes of memory; estimated if omitted. */
   memoryBudgetBytes?: number;
@@ -33,11 +33,11 @@ export interface Recommendation {
   device: "webgpu" | "cpu";
   /** Estimated tokens per second of one answer; undefined for embeddings. */
   tokensPerSecond: number | undefined;
-  /** What the estimate is computed from. */
+  /** The facts that the estimate is computed from. */
   basis: string;
 }
 
-/** What is known about the device. */
+/** The known facts about the device. */
 interface Device {
   kind: "webgpu" | "cpu";
   bandwidth: { bytesPerSecond: number; basis: string };

@@ -1,6 +1,6 @@
 //! What the catalog says about a model.
 
-/** What a model can be used for. `reasoning` models write their thoughts before the answer. */
+/** The tasks that a model can be used for. `reasoning` models write their thoughts before the answer. */
 export type CatalogTask = "chat" | "reasoning" | "code" | "vision" | "embedding";
 
 /** The files of a model, as `createEngine` takes them. */
@@ -21,7 +21,7 @@ export interface CatalogSampling {
   min_p?: number;
 }
 
-/** What people know about a model. */
+/** The facts that people know about a model. */
 export interface CatalogFacts {
   /** `qwen3-0.6b`: what `createEngine` and the command take. */
   name: string;
@@ -36,7 +36,7 @@ export interface CatalogFacts {
   licence: string;
   /** Languages that the makers name, as BCP 47 tags; `mul` where they say "many" without a list that fits here. */
   languages: readonly string[];
-  /** When it was published: `2025-04`. */
+  /** The month of its publication: `2025-04`. */
   released: string;
   /** Parameters that a token uses, of a mixture of experts. */
   activeParameters?: number;
@@ -48,7 +48,7 @@ export interface CatalogFacts {
   sources: readonly string[];
 }
 
-/** What files say about a model. */
+/** The facts that files have about a model. */
 export interface CatalogNumbers {
   /** Elements of the model's tensors, without those of a projector. */
   parameters: number;

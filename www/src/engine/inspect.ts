@@ -11,7 +11,7 @@ import { type ModelOption, resolveModel } from "../options/model.js";
 import { openHeads } from "../model_source/head_files.js";
 import { platform } from "../platform.js";
 
-/** How the model would be loaded, and how its files are read. All optional. */
+/** The options of the load and of reading the files. All are optional. */
 export interface InspectOptions extends Omit<InspectionOptions, "load"> {
   /** The options of the load, as for `createEngine`. */
   load?: LoadOptions;
@@ -20,7 +20,7 @@ export interface InspectOptions extends Omit<InspectionOptions, "load"> {
   signal?: AbortSignal;
   /** The wasm module, where a bundler cannot find it by itself. */
   wasmUrl?: string | URL;
-  /** Where `hf:` names are looked up, and the token for it. */
+  /** The hub where `hf:` names are looked up, and the token for it. */
   hub?: HubOptions;
 }
 

@@ -1,6 +1,6 @@
 //! What waits for a signal, promises that can be abandoned, and promises with their handles outside.
 
-/** What is called when a signal aborts. */
+/** The function that is called when a signal aborts. */
 const callbacksOf = new WeakMap<AbortSignal, Set<() => void>>();
 
 /**

@@ -37,7 +37,7 @@ const KNOWN_PATHS = [...ROUTE_PATHS, ...ROUTES_OF_OPENAI];
 /** The base paths if none are configured (specification 1.2). */
 export const DEFAULT_BASE_PATHS: readonly string[] = PROFILES.default.basePaths;
 
-/** What the profile of this name sets; an engine refuses a name that no profile has. */
+/** The settings of the profile of this name; an engine refuses a name that no profile has. */
 const profileOf = (name: string | null | undefined) =>
   Object.entries(PROFILES).find(([it]) => it === name)?.[1] ?? PROFILES.default;
 
@@ -60,7 +60,7 @@ export function routeAt(url: URL, basePaths: readonly string[]): string | undefi
   return found?.isExact ? found.route : undefined;
 }
 
-/** What the endpoint says about the route at `url`, spelled as it knows it; `undefined` if there is none. */
+/** The endpoint's declaration of the route at `url`, spelled as it knows it; `undefined` if there is none. */
 export function endpointRoute(url: URL, basePaths: readonly string[]): EndpointRoute | undefined {
   const route = routeAt(url, basePaths);
   return ROUTES.find(

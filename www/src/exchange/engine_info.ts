@@ -2,7 +2,7 @@
 
 import type { EngineInfo as EngineState, KvFormat, LoadReport } from "../generated/types.js";
 
-/** Where the model's files are kept; the members are missing for local files. */
+/** The store of the model's files; the members are missing for local files. */
 export interface ModelStorage {
   /**
    * `opfs`, and `disk` outside of a browser: for the next visit. `cache`: the same, in the Cache API, because the browser gives
@@ -14,7 +14,7 @@ export interface ModelStorage {
   storageReason?: string;
 }
 
-/** How the engine is run. */
+/** The way in which the engine is run. */
 export interface EngineSharing {
   /** Other tabs of the site may use the same engine. */
   shared?: boolean;
@@ -31,16 +31,16 @@ export interface EngineIsolation {
   isolationReason?: string;
 }
 
-/** How a model was loaded where memory is short. */
+/** The adjustments of a load where memory is short. */
 export interface EngineFit {
   /** Loads of the model on this device ended with their tab: probably the system ended it for its memory. */
   previousLoadCrashed?: {
-    /** How many in the last week, since the last one that succeeded as the app wanted it. */
+    /** The number of loads that ended with their tab in the last week, since the last one that succeeded as the app wanted it. */
     loads: number;
-    /** When the last one was begun, in milliseconds since 1970. */
+    /** The time when the last one was begun, in milliseconds since 1970. */
     atMs: number;
   };
-  /** What was changed so that the model could be loaded. */
+  /** The changes that made the load possible. */
   fitted?: {
     /** The KV cache is in this format instead of f16. */
     kvFormat?: KvFormat;

@@ -9,7 +9,7 @@ export class EngineFailure extends Error {
   constructor(
     readonly code: string,
     message: string,
-    /** When a request may be tried again; of `engine_unavailable` and `model_not_loaded`. */
+    /** The time after which a request may be tried again; of `engine_unavailable` and `model_not_loaded`. */
     readonly retryAfterS?: number,
   ) {
     super(message);

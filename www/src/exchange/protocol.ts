@@ -7,7 +7,7 @@ import type { ServedUrls } from "./served_urls.js";
 /** Headers in order; an array, because that survives structured clone and keeps duplicates. */
 export type HeaderList = [name: string, value: string][];
 
-/** How a response body is sent: as one transferred stream, or in chunks with flow control by credit. */
+/** The transport of a response body: as one transferred stream, or in chunks with flow control by credit. */
 export type BodyTransport = "transfer" | "chunks";
 
 /** One HTTP request. `body` is raw bytes; only the Rust handler parses them. */
@@ -37,14 +37,14 @@ export type RequesterMessage =
       /** Absent from requesters that cannot continue with another engine, such as service workers of older versions. */
       resume?: Resume;
     }
-  /** Sent every few seconds if `heartbeat` was announced: a port does not report that its other end is gone. */
+  /** A message that is sent every few seconds if `heartbeat` was announced: a port does not report that its other end is gone. */
   | { type: "alive" }
   /** The requester accepts `chunks` more chunks (transport "chunks" only). */
   | { type: "credit"; chunks: number }
   /** Nobody reads the answer any more; also sent on a port whose request was never sent. */
   | { type: "cancel" };
 
-/** Sent by a requester that can continue an answer with another engine when this one is lost. */
+/** A message of a requester that can continue an answer with another engine when this one is lost. */
 export interface Resume {
   /** The position of the answer, if earlier engines have delivered a part of it. Only Rust reads it. */
   position: string | undefined;
@@ -68,7 +68,7 @@ export type BodyItem = Uint8Array<ArrayBuffer> | BodyPiece | BodyLoss;
 export type ResponderMessage =
   /** The page has an engine and accepts the port (sent by the page, before anything else). `engine`: its number in the page. */
   | { type: "accepted"; engine?: number }
-  /** Sent every few seconds if the requester announced heartbeats: this end is not frozen. */
+  /** A message that is sent every few seconds if the requester announced heartbeats: this end is not frozen. */
   | { type: "alive" }
   /** `stream` is present if and only if the transport is "transfer". */
   | {
@@ -84,16 +84,16 @@ export type ResponderMessage =
   /** The body failed, after the head. */
   | { type: "error"; message: string };
 
-/** How files are requested: options for `fetch`. */
+/** The options for `fetch` with which files are requested. */
 export interface RequestOptions {
-  /** Sent to every URL. */
+  /** The headers that are sent to every URL. */
   headers: HeaderList;
   init: Pick<RequestInit, "credentials" | "mode" | "priority" | "referrer" | "referrerPolicy">;
   /** A bearer token that is sent to one origin only. */
   token: { origin: string; value: string } | undefined;
 }
 
-/** How the storage that sites share is used. */
+/** The use of the storage that sites share. */
 export interface CrossOriginUse {
   /** Look there before a download. */
   read: boolean;

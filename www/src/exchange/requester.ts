@@ -18,10 +18,10 @@ type Bytes = Uint8Array<ArrayBuffer>;
 const MAX_LOSSES = 3;
 const LOSS_WINDOW_MS = 60_000;
 
-/** How long a request of a lost engine waits until the model is loaded again and has room for it. */
+/** The time that a request of a lost engine waits until the model is loaded again and has room for it. */
 const RECOVERY_MS = 60_000;
 
-/** How an exchange is watched, and what happens when its engine is lost. */
+/** The options for watching an exchange and for the loss of its engine. */
 export interface ExchangeOptions {
   /** The caller's abort: cancels the generation, rejects with the signal's reason. */
   signal?: AbortSignal | undefined;

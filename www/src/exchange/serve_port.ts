@@ -22,7 +22,7 @@ export interface Answer {
   ended: Promise<void>;
 }
 
-/** How long a port may stay without its request. */
+/** The time that a port may stay without its request. */
 const UNUSED_PORT_MS = 30_000;
 
 /** A requester that announced heartbeats is gone after this many ticks without a message. */

@@ -84,7 +84,7 @@ export function withQuery(script: URL, { basePaths, origins, offline }: ServedUr
   return url;
 }
 
-/** What the query of a script's URL names; `undefined` where it names nothing. */
+/** The settings in the query of a script's URL; `undefined` where it names nothing. */
 export function fromQuery({ searchParams }: URL): {
   basePaths: string[] | undefined;
   origins: string[] | undefined;

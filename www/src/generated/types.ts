@@ -72,7 +72,7 @@ export type ChatCompletionFields = {
   messages: ChatMessage[],
   /** Further variables of the chat template, such as `{"enable_thinking": false}`. */
   chat_template_kwargs?: Record<string, unknown> | null,
-  /** How much the model should think, if its chat template knows the word; `none` and `minimal` switch thinking off where the template can. */
+  /** The amount of thinking, if the model's chat template knows the word; `none` and `minimal` switch thinking off where the template can. */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
   /** End the prompt with the beginning of the assistant's message. */
   add_generation_prompt?: boolean | null,
@@ -82,23 +82,23 @@ export type ChatCompletionFields = {
   parallel_tool_calls?: boolean | null,
   /** Whether the log-probabilities of the message's tokens are returned. */
   logprobs?: boolean | null,
-  /** How many of the most likely tokens are listed per position. */
+  /** The number of most likely tokens that are listed per position. */
   top_logprobs?: number | null,
-  /** Which distribution `logprobs` describes. */
+  /** The distribution that `logprobs` describes. */
   logprobs_mode?: "raw" | "processed" | null,
   /** Put the last message's content before that of the answer, if it is of the assistant or `add_generation_prompt` is false. */
   echo?: boolean | null,
-  /** How long the text should be, if the chat template knows the word. */
+  /** The length that the text should have, if the chat template knows the word. */
   verbosity?: "low" | "medium" | "high" | null,
   /** Name tokens by their ids in `logprobs`, and return `token_ids`. */
   return_tokens_as_token_ids?: boolean | null,
   /** Return `token_ids` and `prompt_token_ids`. */
   return_token_ids?: boolean | null,
-  /** How many of the most likely tokens are listed per token of the prompt, in `prompt_logprobs`. */
+  /** The number of most likely tokens that are listed per token of the prompt, in `prompt_logprobs`. */
   prompt_logprobs?: number | null,
   /** Keep this many tokens of a prompt; -1: as many as the context holds. */
   truncate_prompt_tokens?: number | null,
-  /** Where `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning. */
+  /** The side that `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning. */
   truncation_side?: "left" | "right" | null,
   /** Not used. */
   cache_prompt?: unknown,
@@ -138,7 +138,7 @@ export type ChatCompletionFields = {
   store?: unknown,
   /** Not used. */
   timings_per_token?: unknown,
-  /** What the completion is expected to be, or to resemble, such as a text that it repeats with changes. Its tokens are verified several at once; the completion is the same as without it. */
+  /** Text that the completion is expected to be, or to resemble, such as one that it repeats with changes. Its tokens are verified several at once; the completion is the same as without it. */
   prediction?: { type: "content", content: string | { type: "text", text: string }[] } | null,
   /** The same as `prediction`, as a string or token ids; not used beside it. */
   speculation?: string | number[] | null,
@@ -166,7 +166,7 @@ export type ChatCompletionFields = {
   skip_special_tokens?: boolean | null,
   /** Continue after an end-of-text token. */
   ignore_eos?: boolean | null,
-  /** What happens when the prompt and `max_tokens` exceed the context. */
+  /** The behavior when the prompt and `max_tokens` exceed the context. */
   context_length_exceeded_behavior?: "truncate" | "error" | null,
   /** Drop the start of a prompt that is too long. */
   truncate_sequence?: boolean | null,
@@ -176,7 +176,7 @@ export type ChatCompletionFields = {
   bad_words?: string[] | null,
   /** Send the answer in chunks as server-sent events. */
   stream?: boolean | null,
-  /** What a stream reports besides the text: members `include_usage`, `continuous_usage_stats` and `include_obfuscation` (bool; the last has no effect). */
+  /** The reports of a stream besides the text: members `include_usage`, `continuous_usage_stats` and `include_obfuscation` (bool; the last has no effect). */
   stream_options?: StreamOptions | null,
   /** Choices per prompt. */
   n?: number | null,
@@ -194,9 +194,9 @@ export type ChatCompletionFields = {
   min_p?: number | null,
   /** The same seed gives the same output; -1 is an ordinary one. A `bigint` keeps what a `number` cannot hold. */
   seed?: number | bigint | null,
-  /** Subtracted from a token's logit per earlier occurrence in the completion. */
+  /** The number that is subtracted from a token's logit per earlier occurrence in the completion. */
   frequency_penalty?: number | null,
-  /** Subtracted once from the logit of every token of the completion. */
+  /** The number that is subtracted once from the logit of every token of the completion. */
   presence_penalty?: number | null,
   /** Makes tokens of prompt and completion less likely if above 1. */
   repetition_penalty?: number | null,
@@ -218,11 +218,11 @@ export type ChatCompletionFields = {
   dry_sequence_breakers?: string[] | null,
   /** Whether the completion must be JSON. */
   response_format?: ResponseFormat | null,
-  /** What the whole completion must match; a string is GBNF. */
+  /** A grammar that the whole completion must match; a string is GBNF. */
   grammar?: Grammar | null,
   /** A JSON schema that the completion must match. */
   json_schema?: JsonSchema | null,
-  /** What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and `grammar`. */
+  /** The format that the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and `grammar`. */
   structured_outputs?: StructuredOutputs | null,
   /** A JSON schema, or its text. */
   guided_json?: Record<string, unknown> | boolean | string | null,
@@ -312,7 +312,7 @@ export type ChatMessageCall = { id?: string | null, type: "function", function: 
 
 /** Details of the prompt's tokens. */
 export type ChatPromptTokens = {
-  /** Found in the prefix cache. */
+  /** The tokens that were found in the prefix cache. */
   cached_tokens: number, };
 
 /** A token and its log-probability. */
@@ -374,7 +374,7 @@ export type CompletionChoice = { index: number, text: string,
   stop_reason?: StopReason | null,
   /** A complete call of one of the request's tools; in a stream in the choice's last chunk. */
   tool_calls?: ToolCall[],
-  /** What the model was given and what it generated, with `raw_output`; in a stream in the choice's last chunk. */
+  /** The text that the model was given and the text that it generated, with `raw_output`; in a stream in the choice's last chunk. */
   raw_output?: RawOutput, };
 
 /** A request; `docs/api.md` says what each field means. Unknown fields are passed on. */
@@ -393,7 +393,7 @@ export type CompletionFields = {
   add_special_tokens?: boolean | null,
   /** Keep this many tokens of a prompt; -1: as many as the context holds. */
   truncate_prompt_tokens?: number | null,
-  /** Where `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning. */
+  /** The side that `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning. */
   truncation_side?: "left" | "right" | null,
   /** Images for a model that sees: `data:` URLs, or one list of them per prompt; with the switch `remoteImages` also `http:` and `https:` URLs. */
   images?: string[] | string[][] | null,
@@ -435,7 +435,7 @@ export type CompletionFields = {
   store?: unknown,
   /** Not used. */
   timings_per_token?: unknown,
-  /** What the completion is expected to be, or to resemble, such as a text that it repeats with changes. Its tokens are verified several at once; the completion is the same as without it. */
+  /** Text that the completion is expected to be, or to resemble, such as one that it repeats with changes. Its tokens are verified several at once; the completion is the same as without it. */
   prediction?: { type: "content", content: string | { type: "text", text: string }[] } | null,
   /** The same as `prediction`, as a string or token ids; not used beside it. */
   speculation?: string | number[] | null,
@@ -469,7 +469,7 @@ export type CompletionFields = {
   skip_special_tokens?: boolean | null,
   /** Continue after an end-of-text token. */
   ignore_eos?: boolean | null,
-  /** What happens when the prompt and `max_tokens` exceed the context. */
+  /** The behavior when the prompt and `max_tokens` exceed the context. */
   context_length_exceeded_behavior?: "truncate" | "error" | null,
   /** Drop the start of a prompt that is too long. */
   truncate_sequence?: boolean | null,
@@ -479,7 +479,7 @@ export type CompletionFields = {
   bad_words?: string[] | null,
   /** Send the answer in chunks as server-sent events. */
   stream?: boolean | null,
-  /** What a stream reports besides the text: members `include_usage`, `continuous_usage_stats` and `include_obfuscation` (bool; the last has no effect). */
+  /** The reports of a stream besides the text: members `include_usage`, `continuous_usage_stats` and `include_obfuscation` (bool; the last has no effect). */
   stream_options?: StreamOptions | null,
   /** Choices per prompt. */
   n?: number | null,
@@ -493,17 +493,17 @@ export type CompletionFields = {
   raw_output?: boolean | null,
   /** Return times and token counts, in `perf_metrics`. */
   perf_metrics_in_response?: boolean | null,
-  /** How many of the most likely tokens are listed per position; with `top_logprobs` whether any are. */
+  /** The number of most likely tokens that are listed per position; with `top_logprobs` whether any are. */
   logprobs?: number | boolean | null,
-  /** How many of the most likely tokens are listed if `logprobs` is true or a number. */
+  /** The number of most likely tokens that are listed if `logprobs` is true or a number. */
   top_logprobs?: number | null,
-  /** Which distribution `logprobs` describes. */
+  /** The distribution that `logprobs` describes. */
   logprobs_mode?: "raw" | "processed" | null,
   /** Name tokens by their ids in `logprobs`, and return `token_ids`. */
   return_tokens_as_token_ids?: boolean | null,
   /** Return `token_ids` and `prompt_token_ids`. */
   return_token_ids?: boolean | null,
-  /** How many of the most likely tokens are listed per token of the prompt, in `prompt_logprobs`. */
+  /** The number of most likely tokens that are listed per token of the prompt, in `prompt_logprobs`. */
   prompt_logprobs?: number | null,
   /** Below 1e-5 the most likely token is taken. */
   temperature?: number | null,
@@ -517,9 +517,9 @@ export type CompletionFields = {
   min_p?: number | null,
   /** The same seed gives the same output; -1 is an ordinary one. A `bigint` keeps what a `number` cannot hold. */
   seed?: number | bigint | null,
-  /** Subtracted from a token's logit per earlier occurrence in the completion. */
+  /** The number that is subtracted from a token's logit per earlier occurrence in the completion. */
   frequency_penalty?: number | null,
-  /** Subtracted once from the logit of every token of the completion. */
+  /** The number that is subtracted once from the logit of every token of the completion. */
   presence_penalty?: number | null,
   /** Makes tokens of prompt and completion less likely if above 1. */
   repetition_penalty?: number | null,
@@ -541,11 +541,11 @@ export type CompletionFields = {
   dry_sequence_breakers?: string[] | null,
   /** Whether the completion must be JSON. */
   response_format?: ResponseFormat | null,
-  /** What the whole completion must match; a string is GBNF. */
+  /** A grammar that the whole completion must match; a string is GBNF. */
   grammar?: Grammar | null,
   /** A JSON schema that the completion must match. */
   json_schema?: JsonSchema | null,
-  /** What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and `grammar`. */
+  /** The format that the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and `grammar`. */
   structured_outputs?: StructuredOutputs | null,
   /** A JSON schema, or its text. */
   guided_json?: Record<string, unknown> | boolean | string | null,
@@ -575,7 +575,7 @@ export type CompletionTokensDetails = {
   /** Tokens of the prediction that are not in the completion. */
   rejected_prediction_tokens: number, };
 
-/** How a model is stored. */
+/** The form in which a model is stored. */
 export type ContainerReport = {
   /** Format of the files with tensors. */
   kind: "gguf" | "safetensors",
@@ -646,7 +646,7 @@ export type EmbeddingFields = {
   add_special_tokens?: boolean | null,
   /** Keep this many tokens of a prompt; -1: as many as the context holds. */
   truncate_prompt_tokens?: number | null,
-  /** Where `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning. */
+  /** The side that `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning. */
   truncation_side?: "left" | "right" | null, };
 
 /** The vectors of a request's inputs, in their order. */
@@ -713,7 +713,7 @@ export type FunctionDeclaration = { name: string, description?: string | null,
 /** A function that the model may call. */
 export type FunctionTool = { "type": "function", function: FunctionDeclaration, };
 
-/** What the whole completion must match. */
+/** The format that the whole completion must match. */
 export type Grammar = { "type": "regex", "value": string } | { "type": "lark", "value": string } | { "type": "json_schema", "value": JsonSchema } | { "type": "llguidance", "value": LlGuidanceGrammar } | string;
 
 /** A model answers requests. */
@@ -825,7 +825,7 @@ export type InspectedTokenizer = {
   /** Whether the file has a chat template. */
   hasChatTemplate: boolean, };
 
-/** How the model would be loaded, and on which device. */
+/** The options of the load, and the device. */
 export type InspectionOptions = {
   /** Load options, as for `createEngine`. */
   load?: LoadOptions,
@@ -900,11 +900,11 @@ export type LoadReport = {
   decodeDispatches: number,
   /** The projector, which makes rows of images; `None`: the model takes text only. */
   projector: ProjectorReport | null,
-  /** How tools get into prompts; `None`: the model has no chat template. */
+  /** The way in which tools get into prompts; `None`: the model has no chat template. */
   tools: ToolPrompts | null,
   /** Low-rank adapters in use. */
   lora: Array<LoraReport>,
-  /** How long the parts of the load took. */
+  /** The times of the parts of the load. */
   loadMs: LoadTimes,
   /** The kind of the device. */
   device: DeviceKind,
@@ -933,7 +933,7 @@ export type LoadReport = {
   /** Lanes a workgroup can have. */
   maxWorkgroupLanes: number, };
 
-/** How long the parts of a load took, in milliseconds. On the reference device the parts after
+/** The times of the parts of a load, in milliseconds. On the reference device the parts after
 * `device` are 0: it has no clock. */
 export type LoadTimes = {
   /** The time in a page from the worker's start until its script and the wasm module ran and the source
@@ -1063,7 +1063,7 @@ export type MessageFields = {
   store?: unknown,
   /** Not used. */
   timings_per_token?: unknown,
-  /** What the completion is expected to be, or to resemble, such as a text that it repeats with changes. Its tokens are verified several at once; the completion is the same as without it. */
+  /** Text that the completion is expected to be, or to resemble, such as one that it repeats with changes. Its tokens are verified several at once; the completion is the same as without it. */
   prediction?: { type: "content", content: string | { type: "text", text: string }[] } | null,
   /** The same as `prediction`, as a string or token ids; not used beside it. */
   speculation?: string | number[] | null,
@@ -1089,7 +1089,7 @@ export type MessageFields = {
   skip_special_tokens?: boolean | null,
   /** Continue after an end-of-text token. */
   ignore_eos?: boolean | null,
-  /** What happens when the prompt and `max_tokens` exceed the context. */
+  /** The behavior when the prompt and `max_tokens` exceed the context. */
   context_length_exceeded_behavior?: "truncate" | "error" | null,
   /** Drop the start of a prompt that is too long. */
   truncate_sequence?: boolean | null,
@@ -1099,7 +1099,7 @@ export type MessageFields = {
   bad_words?: string[] | null,
   /** Send the answer in chunks as server-sent events. */
   stream?: boolean | null,
-  /** What a stream reports besides the text: members `include_usage`, `continuous_usage_stats` and `include_obfuscation` (bool; the last has no effect). */
+  /** The reports of a stream besides the text: members `include_usage`, `continuous_usage_stats` and `include_obfuscation` (bool; the last has no effect). */
   stream_options?: StreamOptions | null,
   /** Keep the most likely tokens whose probabilities add up to this; 0 keeps only the most likely one. */
   top_p?: number | null,
@@ -1111,9 +1111,9 @@ export type MessageFields = {
   min_p?: number | null,
   /** The same seed gives the same output; -1 is an ordinary one. A `bigint` keeps what a `number` cannot hold. */
   seed?: number | bigint | null,
-  /** Subtracted from a token's logit per earlier occurrence in the completion. */
+  /** The number that is subtracted from a token's logit per earlier occurrence in the completion. */
   frequency_penalty?: number | null,
-  /** Subtracted once from the logit of every token of the completion. */
+  /** The number that is subtracted once from the logit of every token of the completion. */
   presence_penalty?: number | null,
   /** Makes tokens of prompt and completion less likely if above 1. */
   repetition_penalty?: number | null,
@@ -1133,11 +1133,11 @@ export type MessageFields = {
   dry_allowed_length?: number | null,
   /** DRY: strings that no repetition extends across. */
   dry_sequence_breakers?: string[] | null,
-  /** What the whole completion must match; a string is GBNF. */
+  /** A grammar that the whole completion must match; a string is GBNF. */
   grammar?: Grammar | null,
   /** A JSON schema that the completion must match. */
   json_schema?: JsonSchema | null,
-  /** What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and `grammar`. */
+  /** The format that the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and `grammar`. */
   structured_outputs?: StructuredOutputs | null,
   /** A JSON schema, or its text. */
   guided_json?: Record<string, unknown> | boolean | string | null,
@@ -1187,7 +1187,7 @@ export type MessageFields = {
 /** The JSON schema that the text must satisfy. */
 export type MessageFormat = { type: "json_schema", schema: JsonSchema, };
 
-/** Where an image is. */
+/** The place of an image. */
 export type MessageImageSource = { "type": "base64", media_type: string, data: string, } | { "type": "url", url: string, };
 
 /** A message of the assistant. */
@@ -1274,7 +1274,7 @@ export type ModelInspection = {
   version: string,
   /** Size of all files with tensors that were opened. */
   fileBytes: number,
-  /** How the model is stored. */
+  /** The form in which the model is stored. */
   container: ContainerReport,
   /** Whether a load would succeed, judging by the headers. */
   runs: boolean,
@@ -1326,7 +1326,7 @@ export type PromptLogprob = { logprob: number,
 
 /** Details of the prompt tokens. */
 export type PromptTokensDetails = {
-  /** Found in the prefix cache. */
+  /** The tokens that were found in the prefix cache. */
   cached_tokens: number, };
 
 export type Quantize = "none" | "f32" | "f16" | "bf16" | "q8_0" | "q4_0" | "q4_1" | "q5_0" | "q5_1" | "q4_k" | "q5_k" | "q6_k";
@@ -1394,7 +1394,7 @@ export type ResponseFields = {
   "speculative.p_min"?: unknown,
   /** Not used. */
   timings_per_token?: unknown,
-  /** What the completion is expected to be, or to resemble, such as a text that it repeats with changes. Its tokens are verified several at once; the completion is the same as without it. */
+  /** Text that the completion is expected to be, or to resemble, such as one that it repeats with changes. Its tokens are verified several at once; the completion is the same as without it. */
   prediction?: { type: "content", content: string | { type: "text", text: string }[] } | null,
   /** The same as `prediction`, as a string or token ids; not used beside it. */
   speculation?: string | number[] | null,
@@ -1422,7 +1422,7 @@ export type ResponseFields = {
   skip_special_tokens?: boolean | null,
   /** Continue after an end-of-text token. */
   ignore_eos?: boolean | null,
-  /** What happens when the prompt and `max_tokens` exceed the context. */
+  /** The behavior when the prompt and `max_tokens` exceed the context. */
   context_length_exceeded_behavior?: "truncate" | "error" | null,
   /** Drop the start of a prompt that is too long. */
   truncate_sequence?: boolean | null,
@@ -1432,7 +1432,7 @@ export type ResponseFields = {
   bad_words?: string[] | null,
   /** Send the answer in chunks as server-sent events. */
   stream?: boolean | null,
-  /** What a stream reports besides the text: members `include_usage`, `continuous_usage_stats` and `include_obfuscation` (bool; the last has no effect). */
+  /** The reports of a stream besides the text: members `include_usage`, `continuous_usage_stats` and `include_obfuscation` (bool; the last has no effect). */
   stream_options?: StreamOptions | null,
   /** Below 1e-5 the most likely token is taken. */
   temperature?: number | null,
@@ -1446,9 +1446,9 @@ export type ResponseFields = {
   min_p?: number | null,
   /** The same seed gives the same output; -1 is an ordinary one. A `bigint` keeps what a `number` cannot hold. */
   seed?: number | bigint | null,
-  /** Subtracted from a token's logit per earlier occurrence in the completion. */
+  /** The number that is subtracted from a token's logit per earlier occurrence in the completion. */
   frequency_penalty?: number | null,
-  /** Subtracted once from the logit of every token of the completion. */
+  /** The number that is subtracted once from the logit of every token of the completion. */
   presence_penalty?: number | null,
   /** Makes tokens of prompt and completion less likely if above 1. */
   repetition_penalty?: number | null,
@@ -1468,11 +1468,11 @@ export type ResponseFields = {
   dry_allowed_length?: number | null,
   /** DRY: strings that no repetition extends across. */
   dry_sequence_breakers?: string[] | null,
-  /** What the whole completion must match; a string is GBNF. */
+  /** A grammar that the whole completion must match; a string is GBNF. */
   grammar?: Grammar | null,
   /** A JSON schema that the completion must match. */
   json_schema?: JsonSchema | null,
-  /** What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and `grammar`. */
+  /** The format that the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and `grammar`. */
   structured_outputs?: StructuredOutputs | null,
   /** A JSON schema, or its text. */
   guided_json?: Record<string, unknown> | boolean | string | null,
@@ -1492,7 +1492,7 @@ export type ResponseFields = {
   ebnf?: string | null,
   /** Most tokens of the answer, reasoning included. */
   max_output_tokens?: number | null,
-  /** What the text must be: `format` is `text`, `json_object`, or `json_schema` with `schema` beside `type`; `verbosity` is for chat templates that know the word. */
+  /** The format of the text: `format` is `text`, `json_object`, or `json_schema` with `schema` beside `type`; `verbosity` is for chat templates that know the word. */
   text?: ResponseText | null,
   /** Functions that the model may call, with `name` and `parameters` beside `type`. */
   tools?: ResponseTool[] | null,
@@ -1500,15 +1500,15 @@ export type ResponseFields = {
   tool_choice?: ToolChoice | null,
   /** Not used: it counts the calls of tools that a vendor runs. */
   max_tool_calls?: number | null,
-  /** How much the model should think: `effort` is for chat templates that know the word. No `summary` is made: the reasoning itself is an item. */
+  /** The amount of thinking: `effort` is for chat templates that know the word. No `summary` is made: the reasoning itself is an item. */
   reasoning?: ResponseReasoningOptions | null,
-  /** What the answer has besides the text. */
+  /** The parts of the answer besides the text. */
   include?: ("message.output_text.logprobs" | "reasoning.encrypted_content")[] | null,
-  /** How many of the most likely tokens are listed per position. */
+  /** The number of most likely tokens that are listed per position. */
   top_logprobs?: number | null,
-  /** Which distribution the log-probabilities describe. */
+  /** The distribution that the log-probabilities describe. */
   logprobs_mode?: "raw" | "processed" | null,
-  /** What happens to an input that is too long: it is refused, and so is `auto`. */
+  /** The treatment of an input that is too long: it is refused, and so is `auto`. */
   truncation?: "disabled" | null,
   /** Repeated in the answer. */
   metadata?: Record<string, string> | null,
@@ -1552,7 +1552,7 @@ export type ResponseInputReasoning = { type: "reasoning", content?: { type: "rea
 export type ResponseInputTokenCount = { object: "response.input_tokens", input_tokens: number, };
 
 export type ResponseInputTokens = {
-  /** Found in the KV cache. */
+  /** The tokens that were found in the KV cache. */
   cached_tokens: number, };
 
 /** An item of the output. */
@@ -1594,10 +1594,10 @@ export type ResponsePart = { "type": "reasoning_text", text: string, } | { "type
   /** Empty unless requested. */
   logprobs: Array<ChatTokenLogprob>, };
 
-/** How much the model should think. */
+/** The amount of thinking. */
 export type ResponseReasoning = { effort: string | null, summary: string | null, };
 
-/** How much the model should think. */
+/** The amount of thinking. */
 export type ResponseReasoningOptions = {
   /** If the chat template knows the word. */
   effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
@@ -1606,15 +1606,15 @@ export type ResponseReasoningOptions = {
   /** The same as `summary`. */
   generate_summary?: "auto" | "concise" | "detailed" | null, };
 
-/** Where a response or an item is. */
+/** The state of a response or an item. */
 export type ResponseStatus = "in_progress" | "completed" | "incomplete" | "failed";
 
-/** What the text of a response must be. */
+/** The format of a response's text. */
 export type ResponseText = { format?: ResponseTextFormat | null,
-  /** How long the text should be, if the chat template knows the word. */
+  /** The length that the text should have, if the chat template knows the word. */
   verbosity?: "low" | "medium" | "high" | null, };
 
-/** What the text must be. */
+/** The format of the text. */
 export type ResponseTextConfig = { format: ResponseTextFormat, verbosity?: "low" | "medium" | "high", };
 
 /** Whether the text must be JSON. */
@@ -1640,9 +1640,9 @@ export type RopeReport = {
   dims: number,
   /** Layers without any rotation. */
   unrotatedLayers: number,
-  /** How frequencies are scaled for longer contexts. */
+  /** The scaling of frequencies for longer contexts. */
   scaling: "none" | "linear" | "yarn" | "longrope" | "llama3",
-  /** How many times longer the context is than that of the training, where the scaling says so. */
+  /** The ratio of the context to that of the training, where the scaling says so. */
   factor: number | null,
   /** Context of the training, in tokens, where the scaling says so. */
   originalTokens: number | null, };
@@ -1659,16 +1659,16 @@ export type SpeculationMode = "auto" | "off" | "predictions" | "all";
 /** The stop of the request that ended a candidate. */
 export type StopReason = string | number;
 
-/** What a stream reports besides the text. */
+/** The reports of a stream besides the text. */
 export type StreamOptions = {
   /** End the stream with a chunk that holds the token counts. */
   include_usage?: boolean | null,
-  /** Put running token counts into every chunk. */
+  /** Whether every chunk has running token counts. */
   continuous_usage_stats?: boolean | null,
   /** Not used. */
   include_obfuscation?: boolean | null, };
 
-/** What the completion must match. */
+/** The format that the completion must match. */
 export type StructuredOutputs = {
   /** A JSON schema, or its text. */
   json?: Record<string, unknown> | boolean | string | null,
@@ -1676,7 +1676,7 @@ export type StructuredOutputs = {
   json_object?: boolean | null, regex?: string | null,
   /** Texts of which the completion is one. */
   choice?: Array<string> | null,
-  /** In GBNF or Lark. */
+  /** The grammar is in GBNF or Lark. */
   grammar?: string | null,
   /** No white space between JSON tokens. */
   disable_any_whitespace?: boolean | null,
@@ -1707,7 +1707,7 @@ export type Switches = {
   mirostatTargetUnit: MirostatTargetUnit,
   /** Default of `logprobs_mode`: the distribution that log-probabilities describe, `"raw"` or `"processed"`. */
   logprobsMode: "raw" | "processed",
-  /** Where `text_offset` counts from when the prompt is not echoed: `"text"`, the start of the text, or `"prompt"`, the
+  /** The place that `text_offset` counts from when the prompt is not echoed: `"text"`, the start of the text, or `"prompt"`, the
   * start of the prompt. */
   textOffsetBase: TextOffsetBase,
   /** Largest `logprobs`. */
@@ -1722,7 +1722,7 @@ export type Switches = {
   maxPrompts: number,
   /** Most candidates of one request over all its prompts. */
   maxSequences: number,
-  /** Where the sampling values and the limit of tokens that the model's files recommend fill what the request leaves out:
+  /** The routes where the sampling values and the limit of tokens that the model's files recommend fill what the request leaves out:
   * `"messages"`: in chat and responses; true: everywhere; false: nowhere. */
   useModelGenerationDefaults: UseModelDefaults,
   /** Whether a request without `model` means `"default"`. */
@@ -1769,7 +1769,7 @@ export type Switches = {
   assistantPrefill: boolean,
   /** Whether answers have llama.cpp's `timings`. */
   timings: boolean,
-  /** After a chat message, feed the conversation while the engine is idle, so that its next turn begins sooner. */
+  /** Whether the engine feeds the conversation after a chat message while it is idle, so that its next turn begins sooner. */
   prepareNextTurn: boolean,
   /** Tokens that are guessed and verified several at once, which changes how fast they come and not which: `"off"`: none;
   * `"predictions"`: those of requests with a `prediction`; `"all"`: also those that follow where the end of the text
@@ -1788,7 +1788,7 @@ export type TemplateFields = {
   messages: ChatMessage[],
   /** Further variables of the chat template, such as `{"enable_thinking": false}`. */
   chat_template_kwargs?: Record<string, unknown> | null,
-  /** How much the model should think, if its chat template knows the word; `none` and `minimal` switch thinking off where the template can. */
+  /** The amount of thinking, if the model's chat template knows the word; `none` and `minimal` switch thinking off where the template can. */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
   /** End the prompt with the beginning of the assistant's message. */
   add_generation_prompt?: boolean | null,
@@ -1868,7 +1868,7 @@ export type TokenizeFields = {
   user?: string | null,
   /** Further variables of the chat template, such as `{"enable_thinking": false}`. */
   chat_template_kwargs?: Record<string, unknown> | null,
-  /** How much the model should think, if its chat template knows the word; `none` and `minimal` switch thinking off where the template can. */
+  /** The amount of thinking, if the model's chat template knows the word; `none` and `minimal` switch thinking off where the template can. */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
   /** End the prompt with the beginning of the assistant's message. */
   add_generation_prompt?: boolean | null,
@@ -1886,7 +1886,7 @@ export type TokenizeFields = {
   add_special_tokens?: boolean | null,
   /** Another name of `add_special_tokens`. */
   add_special?: boolean | null,
-  /** Only true: texts of special tokens in a prompt become these tokens. */
+  /** Must be true: texts of special tokens in a prompt become these tokens. */
   parse_special?: boolean | null,
   /** Return the text of each token, too. */
   return_token_strs?: boolean | null,
@@ -1938,7 +1938,7 @@ export type TowerSizes = {
 /** The treatment of unknown fields. */
 export type UnknownFields = "ignore" | "error";
 
-/** Which requests of a route the page may hand to the server of the option `upstream`. */
+/** The requests of a route that the page may hand to the server of the option `upstream`. */
 export type Upstream = "any" | "chosen" | "never";
 
 /** Token counts of a request. */
@@ -1951,7 +1951,7 @@ export type Usage = { prompt_tokens: number, completion_tokens: number, total_to
 /** The chunk with the token counts. */
 export type UsagePlace = "last_choice";
 
-/** Where values that the model's files recommend fill what the request leaves out. */
+/** The routes where values that the model's files recommend fill what the request leaves out. */
 export type UseModelDefaults = boolean | MessageWord;
 
 /** The treatment of a request while its model loads. */
@@ -2035,7 +2035,7 @@ export const SWITCHES: Readonly<Record<keyof EngineSwitches, true>> = {
   "defaultModel": true,
 };
 
-/** What the profiles set that the page reads itself. */
+/** The settings of the profiles that the page reads itself. */
 export const PROFILES: Readonly<Record<NonNullable<EngineSwitches["profile"]>, Readonly<Pick<Switches, "basePaths" | "allowMissingModel">>>> = {
   "default": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":false},
   "openai": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":false},

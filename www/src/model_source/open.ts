@@ -26,7 +26,7 @@ export interface OpenOptions {
   pause?: DownloadPause;
   /** Aborts when the files are no longer read: until then, they are not deleted from the cache. */
   reading?: AbortSignal | undefined;
-  /** Where the files are kept. */
+  /** The store of the files. */
   onStorage?: ((report: StorageReport) => void) | undefined;
   /** Creates the hash of a whole file, where one is expected. */
   createHasher?: CreateHasher | undefined;

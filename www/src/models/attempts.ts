@@ -13,7 +13,7 @@ export interface Attempt {
   options: EngineOptions;
   /** The position of its model: 0 is `model`, then come `fallbackModels`. */
   model: number;
-  /** What differs from the options of its model. */
+  /** The differences from the options of its model. */
   load: Pick<LoadOptions, "contextTokens" | "kvFormat">;
 }
 

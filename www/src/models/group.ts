@@ -290,7 +290,7 @@ export class ModelGroup implements EngineCore {
     return { method: "GET", url, headers: withoutBody(headers), body: new Uint8Array() };
   }
 
-  /** What the endpoint of a started model says about it. */
+  /** The answer of a started model's endpoint about it. */
   async #cardOf(started: StartedModel): Promise<ModelCard | undefined> {
     const { apiKey } = this.#endpoint;
     const request = this.#listRequest(apiKey ? [["authorization", `Bearer ${apiKey}`]] : []);

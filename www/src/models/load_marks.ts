@@ -8,9 +8,9 @@ import { resolveModel } from "../options/model.js";
 
 /** Loads of a model on a device that ended with their tab in the last week, since the last one that succeeded as the app wanted it. */
 export interface CrashedLoad {
-  /** How many. */
+  /** The number of these loads. */
   loads: number;
-  /** When the last one was begun, in milliseconds since 1970. */
+  /** The time when the last one was begun, in milliseconds since 1970. */
   atMs: number;
 }
 

@@ -13,7 +13,7 @@ import type { Admission } from "../thread/engine_worker.js";
 
 /** Tests shorten it. */
 export const LOADS = {
-  /** How long a load waits for room. */
+  /** The time that a load waits for room. */
   maxWaitMs: 60_000,
 };
 

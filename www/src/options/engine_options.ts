@@ -44,7 +44,7 @@ export interface EngineOptions {
    * loaded.
    */
   memoryBudgetBytes?: number;
-  /** Where `hf:` names are looked up, and the token for it. */
+  /** The hub where `hf:` names are looked up, and the token for it. */
   hub?: HubOptions;
   /** Ask the browser not to evict the origin's storage, which has the cached models. */
   persist?: boolean;
@@ -102,7 +102,7 @@ export interface EngineOptions {
   wasmUrl?: string | URL;
   /** The engine worker's script, where a bundler cannot find it by itself. */
   workerUrl?: string | URL;
-  /** How response bodies leave the worker; detected if omitted. */
+  /** The transport of response bodies from the worker; detected if omitted. */
   bodyTransport?: BodyTransport;
   /**
    * A server that gets requests while the model loads, when it does not fit or the queue is full, or as a function of
@@ -111,7 +111,7 @@ export interface EngineOptions {
   upstream?: UpstreamOptions;
 }
 
-/** How a model is loaded. How much memory it may need is `memoryBudgetBytes` of the engine. */
+/** The options of a load. The memory that a model may need is `memoryBudgetBytes` of the engine. */
 export type LoadOptions = Omit<RustLoadOptions, "memoryBudgetBytes">;
 
 /** One of `fallbackModels` with options of its own; the others are those of the engine. */

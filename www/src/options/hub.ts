@@ -3,7 +3,7 @@
 
 import { shownUrl } from "../model_source/store/cache_key.js";
 
-/** Where `hf:` names are looked up. */
+/** The hub where `hf:` names are looked up. */
 export interface HubOptions {
   /** `https://huggingface.co` if omitted; a mirror of it or a hub of your own. */
   baseURL?: string | URL;

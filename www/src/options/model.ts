@@ -48,7 +48,7 @@ export interface ModelWithId {
   sha256?: string | Readonly<Record<string, string>>;
   /** Options of `fetch` for every request: headers, credentials, ... */
   fetch?: FetchOptions;
-  /** How the storage that sites share is used, where the browser has one; not at all if omitted. */
+  /** The use of the storage that sites share, where the browser has one; it is not used if omitted. */
   crossOriginStorage?: CrossOriginStorageOptions;
 }
 

@@ -4,7 +4,7 @@
 import { ASK, type ServesAnswer, type ServiceWorkerToPage } from "../exchange/protocol.js";
 import type { Clients } from "../worker_scopes.js";
 
-/** How long to wait for a page that has not been asked before. Pages that have ever served answer immediately. */
+/** The time to wait for a page that has not been asked before. Pages that have ever served answer immediately. */
 const ANSWER_TIMEOUT_MS = 500;
 
 /**

@@ -28,10 +28,10 @@ export interface Wanted {
   excluded: ReadonlySet<string>;
 }
 
-/** How long to wait for an answer; a tab that is frozen or has no engine never answers. */
+/** The time to wait for an answer; a tab that is frozen or has no engine never answers. */
 const ANSWER_TIMEOUT_MS = 2000;
 
-/** How much later than others the requesting tab's own engine may answer and still be preferred. */
+/** The delay after others with which the requesting tab's own engine may answer and still be preferred. */
 const OWN_TAB_GRACE_MS = 30;
 
 /** The preferred tab if it has an engine, else the first tab that answers, else `undefined`. */

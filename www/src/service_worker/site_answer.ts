@@ -11,7 +11,7 @@ import {
 } from "../exchange/kept_site.js";
 import type { FetchEvent, ServiceWorkerScope } from "../worker_scopes.js";
 
-/** How long a page waits for the network before it is taken from the kept site. */
+/** The time that a page waits for the network before it is taken from the kept site. */
 const NETWORK_TIMEOUT_MS = 4000;
 
 /** True for pages and the files that they consist of. What scripts fetch themselves goes to the network. */

@@ -6,7 +6,7 @@ import { PING, type ServiceWorkerToPage, type WireFailure } from "../exchange/pr
 import type { Clients } from "../worker_scopes.js";
 import type { EngineOwner } from "./find_engine.js";
 
-/** How often an exchange checks that both of its pages still exist. */
+/** The interval in which an exchange checks that both of its pages still exist. */
 const LIVENESS_INTERVAL_MS = 500;
 
 /** Browsers stop a service worker that gets no event for about 30 seconds. */

@@ -115,7 +115,7 @@ async function fromNetwork<T>(url: string, step: Promise<T>): Promise<T> {
   }
 }
 
-/** What the page has loaded, except what scripts fetched and what the service worker makes. */
+/** The URLs that the page has loaded, except what scripts fetched and what the service worker makes. */
 function loadedByPage(scope: string): string[] {
   const entries = performance.getEntriesByType("resource") as PerformanceResourceTiming[];
   return entries

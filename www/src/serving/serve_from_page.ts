@@ -64,10 +64,10 @@ export interface Serving {
   stop(options?: { unregister?: boolean }): Promise<void>;
 }
 
-/** How long `stop` waits until the claim is gone; a frame that the app removes never reports it. */
+/** The time that `stop` waits until the claim is gone; a frame that the app removes never reports it. */
 const RELEASE_TIMEOUT_MS = 2000;
 
-/** How long `stop` waits until requests to other origins go to the network again. */
+/** The time that `stop` waits until requests to other origins go to the network again. */
 const NARROW_TIMEOUT_MS = 5000;
 
 /**

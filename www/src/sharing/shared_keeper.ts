@@ -27,7 +27,7 @@ const ASK_INTERVAL_MS = 2000;
  */
 const MAX_SILENT_QUESTIONS = 10;
 
-/** How the tab of a [`SharedKeeper`] takes part. */
+/** The part that the tab of a [`SharedKeeper`] takes. */
 export interface SharedHooks {
   /** Starts the engine in this tab. */
   start(): Keeper;

@@ -22,7 +22,7 @@ export type Call =
   | { method: "pauseDownload"; isPaused: boolean }
   | { method: "setLora"; lora: LoraLocation[] };
 
-/** How an engine is doing: the last progress of its load, and its state. */
+/** The state of an engine: the last progress of its load, and its state. */
 export interface Standing {
   progress: LoadProgress | undefined;
   state: LoadState;

@@ -15,7 +15,7 @@ import { InpageError } from "../api/inpage_error.js";
 import { siteLocks } from "./site_locks.js";
 import { trustedScriptUrl } from "./trusted_script.js";
 
-/** Where the service worker is, and how it is registered. */
+/** The address of the service worker, and the options of its registration. */
 export interface WorkerPlace {
   /** The script's URL without the part of the query that says what to intercept. */
   script: URL;
@@ -34,7 +34,7 @@ export interface PlaceOptions {
   type?: WorkerType;
 }
 
-/** Where the service worker is that isolates a frame for the engine; it is registered if it is not there. */
+/** The address of the service worker that isolates a frame for the engine; it is registered if it is not there. */
 export type IsolatedFrameOptions = PlaceOptions;
 
 export function placeOf({ serviceWorkerUrl, scope, type }: PlaceOptions): WorkerPlace {
@@ -51,16 +51,16 @@ export interface Registered {
   named: ServedUrls;
 }
 
-/** How long a page waits for the worker that should control it, when no newer one is on its way. */
+/** The time that a page waits for the worker that should control it, when no newer one is on its way. */
 const CLAIM_TIMEOUT_MS = 8000;
 
-/** How long a service worker may take to start and report. */
+/** The time that a service worker may take to start and report. */
 const REPORT_TIMEOUT_MS = 4000;
 
-/** How long a registration may take, the download of the script included. Browsers were seen to leave it pending for ever. */
+/** The time that a registration may take, the download of the script included. Browsers were seen to leave it pending for ever. */
 const REGISTER_TIMEOUT_MS = 20_000;
 
-/** How long to wait for other pages that register the script. */
+/** The time to wait for other pages that register the script. */
 const TURN_TIMEOUT_MS = 30_000;
 
 /**
@@ -219,14 +219,14 @@ function notInForce(
   );
 }
 
-/** What the worker that controls this page intercepts; `undefined` if there is none, or it does not answer. */
+/** The URLs that the worker that controls this page intercepts; `undefined` if there is none, or it does not answer. */
 export async function currentReport({
   controller,
 }: ServiceWorkerContainer): Promise<InterceptionReport | undefined> {
   return controller === null ? undefined : reportOf(controller);
 }
 
-/** What `worker` intercepts; `undefined` if it does not answer. */
+/** The URLs that `worker` intercepts; `undefined` if it does not answer. */
 export function reportOf(worker: ServiceWorker): Promise<InterceptionReport | undefined> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();

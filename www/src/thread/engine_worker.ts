@@ -19,7 +19,7 @@ import type {
   WorkerToPage,
 } from "../exchange/protocol.js";
 
-/** How long a worker may take to send its last answers before it is terminated. */
+/** The time that a worker may take to send its last answers before it is terminated. */
 const DISPOSE_TIMEOUT_MS = 1000;
 
 /** The activity of the worker after these messages; it does nothing after the others. */

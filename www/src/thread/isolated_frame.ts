@@ -21,7 +21,7 @@ import type { EngineThread } from "../platform.js";
 import { addHiddenFrame } from "../site/hidden_frame.js";
 import { siteLocks } from "../site/site_locks.js";
 
-/** How long the frame may take to listen, the start of the service worker included. */
+/** The time that the frame may take to listen, the start of the service worker included. */
 const CONNECT_TIMEOUT_MS = 8000;
 
 /** The engine's thread in a frame of this page. When the frame is removed or crashes, that is an error of the thread. */

@@ -14,7 +14,7 @@ import {
   reportOf,
 } from "../site/interception.js";
 
-/** How long a service worker may take to become active. */
+/** The time that a service worker may take to become active. */
 const ACTIVATION_TIMEOUT_MS = 8000;
 
 /**

@@ -36,11 +36,11 @@ export interface EngineStart {
   readonly modelId: string;
   /** The endpoint's switches, as given by the caller; Rust validates them. */
   readonly switches: EngineSwitches;
-  /** Where the model computes, as given by the caller; Rust validates it. */
+  /** The device on which the model computes, as given by the caller; Rust validates it. */
   readonly device?: DeviceChoice | undefined;
   /** The page has WebGPU, whether the worker does or not. */
   readonly pageHasWebGpu?: boolean;
-  /** How to load the model, as given by the caller; Rust validates it. */
+  /** The options of the load, as given by the caller; Rust validates it. */
   readonly load: LoadOptions;
   /** The result of `kernels()` of a lost engine: this one uses the same if they compute correctly. */
   readonly kernels?: string | undefined;

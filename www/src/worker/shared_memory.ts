@@ -42,7 +42,7 @@ export function withSharedMemory(
   return undefined;
 }
 
-/** Where the limits of an imported memory are. */
+/** The place of the limits of an imported memory. */
 function importedLimits(module: Uint8Array, begin: number): number | undefined {
   let [count, at] = readU32(module, begin);
   for (; count > 0; count--) {

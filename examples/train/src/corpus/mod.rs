@@ -11,7 +11,7 @@ use plots::{Hero, PLOTS, Plot};
 use random::Random;
 use world::World;
 
-/// Which documents to draw. Combinations of hero, thing, place and plot are split by a hash.
+/// The documents to draw. Combinations of hero, thing, place and plot are split by a hash.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Part {
     /// 39 of 40 combinations.

@@ -12,18 +12,18 @@ use std::rc::Rc;
 use futures_core::Stream;
 use futures_util::stream;
 
+use super::attempt::{Attempt, streamed, with_dropped_tokens};
 use super::route::{Route, Upstream};
 use crate::Result;
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{Failure, rename_param};
 use crate::api::fields::{Streaming, functions};
-use crate::api::http::{self, KeepAlive, Request, Response};
+use crate::api::http::{self, Request, Response};
 use crate::api::models::Purpose;
-use crate::api::progress::{Position, Progress};
+use crate::api::progress::Progress;
 use crate::api::random_id;
 use crate::api::routes::timings::Timings;
 use crate::api::run::Run;
-use crate::text::LocalTime;
 use parse::Delivery;
 use render::{Chunk, Head};
 
@@ -53,17 +53,8 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
 
 /// Answers the request, or continues the stream of an earlier run of it.
 async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
-    let earlier = request
-        .position
-        .as_deref()
-        .map(Position::read)
-        .transpose()?;
-    // A template may print the date: a second run has to make the same prompt.
-    let created_s = match &earlier {
-        Some(earlier) => earlier.created_s,
-        None => endpoint.host.now_ms() / 1000,
-    };
-    let now = LocalTime::new(created_s, endpoint.host.utc_offset_minutes());
+    let attempt = Attempt::read(endpoint, request)?;
+    let now = attempt.local_time;
     let warn_unknown = |name: &str| endpoint.warn_unknown(name);
     let (mut plan, delivery) = parse::parse(&request.body, &endpoint.switches, now, warn_unknown)?;
     plan.images.attach(&request.attachments)?;
@@ -74,7 +65,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     } = delivery;
     let logprobs = plan.logprobs;
     let has_timings = endpoint.switches.timings;
-    let run = Run::start(endpoint, plan, earlier.as_ref()).await;
+    let run = Run::start(endpoint, plan, attempt.earlier()).await;
     // What is wrong with the prompt is wrong with the messages.
     let run = run.map_err(|error| rename_param(error, &[("prompt", "messages")]));
     let mut run = match has_functions {
@@ -82,11 +73,8 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
         false => run?,
     };
     let head = Head {
-        id: match &earlier {
-            Some(earlier) => earlier.id.clone(),
-            None => random_id::chat_completion_id(),
-        },
-        created_s,
+        id: attempt.id(random_id::chat_completion_id),
+        created_s: attempt.created_s,
         model: run.model_id.clone(),
         system_fingerprint: run.system_fingerprint.clone(),
         has_logprobs: logprobs.top.is_some(),
@@ -97,36 +85,20 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
         tokenizer: run.tokenizer.clone(),
     };
     let dropped_tokens = run.dropped_tokens;
-    let mut response = if streaming.stream {
-        let progress = Rc::new(Progress::default());
-        let usage_sent = earlier.is_some_and(|earlier| earlier.usage_sent);
-        progress.begin(Position {
-            id: head.id.clone(),
-            created_s,
-            seeds: run.seeds.clone(),
-            candidates: run.delivered().to_vec(),
-            usage_sent,
-            events_sent: 0,
-        });
+    let response = if streaming.stream {
+        let progress = attempt.progress(&head.id, &run);
         let streaming = Streaming {
-            include_usage: streaming.include_usage && !usage_sent,
+            include_usage: streaming.include_usage && !attempt.usage_sent(),
             ..streaming
         };
-        let chunks = KeepAlive::new(
-            Box::pin(chunks(run, head, streaming, has_timings, progress.clone())),
-            Rc::clone(&endpoint.host),
-            endpoint.switches.keep_alive_ms,
-        );
-        Response::events(Box::pin(chunks), progress)
+        let chunks = chunks(run, head, streaming, has_timings, progress.clone());
+        streamed(endpoint, chunks, progress)
     } else {
         let choices = run.choices().await?;
         let timings = has_timings.then(|| Timings::new(run.perf_metrics()));
         Response::json(200, render::whole(&head, &choices, run.counts(), timings))
     };
-    if dropped_tokens > 0 {
-        response.push_header("x-prompt-truncated", &dropped_tokens.to_string());
-    }
-    Ok(response)
+    Ok(with_dropped_tokens(response, dropped_tokens))
 }
 
 /// The events of a streaming answer, the last one being `[DONE]`. The first event of a choice comes with the role, the

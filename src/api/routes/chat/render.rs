@@ -128,7 +128,7 @@ struct ChatUsage {
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 struct ChatPromptTokens {
-    /// Found in the prefix cache.
+    /// The tokens that were found in the prefix cache.
     cached_tokens: usize,
 }
 

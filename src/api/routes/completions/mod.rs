@@ -1,24 +1,27 @@
 //! `POST /completions`: parses the body, runs the plan and renders the answer, whole or in chunks. Every
 //! check is made before the first byte of the answer.
 
+mod logprobs;
 mod parse;
 mod render;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use std::rc::Rc;
 
 use futures_core::Stream;
 use futures_util::stream;
 
+use super::attempt::{Attempt, streamed, with_dropped_tokens};
 use super::route::{Route, Upstream};
 use crate::Result;
 use crate::api::endpoint::Endpoint;
 use crate::api::error::Failure;
 use crate::api::fields::Streaming;
-use crate::api::http::{self, KeepAlive, Request, Response};
+use crate::api::http::{self, Request, Response};
 use crate::api::models::Purpose;
-use crate::api::progress::{Position, Progress};
+use crate::api::progress::Progress;
 use crate::api::random_id;
 use crate::api::run::Run;
 use render::{Chunk, Head, Members};
@@ -49,53 +52,30 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let warn_unknown = |name: &str| endpoint.warn_unknown(name);
     let (mut plan, streaming) = parse::parse(&request.body, &endpoint.switches, warn_unknown)?;
     plan.images.attach(&request.attachments)?;
-    let earlier = request
-        .position
-        .as_deref()
-        .map(Position::read)
-        .transpose()?;
+    let attempt = Attempt::read(endpoint, request)?;
     let members = Members {
         logprobs: plan.logprobs.top.map(|_| plan.logprobs.shape),
         token_ids: plan.logprobs.tokens_as_ids || plan.logprobs.token_ids,
         perf_metrics: plan.perf_metrics,
         timings: endpoint.switches.timings,
     };
-    let mut run = Run::start(endpoint, plan, earlier.as_ref()).await?;
+    let mut run = Run::start(endpoint, plan, attempt.earlier()).await?;
     let head = Head {
         schema_url: endpoint.switches.schema_url.clone(),
-        id: match &earlier {
-            Some(earlier) => earlier.id.clone(),
-            None => random_id::completion_id(),
-        },
-        created_s: match &earlier {
-            Some(earlier) => earlier.created_s,
-            None => endpoint.host.now_ms() / 1000,
-        },
+        id: attempt.id(random_id::completion_id),
+        created_s: attempt.created_s,
         model: run.model_id.clone(),
         system_fingerprint: run.system_fingerprint.clone(),
     };
     let dropped_tokens = run.dropped_tokens;
-    let mut response = if streaming.stream {
-        let progress = Rc::new(Progress::default());
-        let usage_sent = earlier.is_some_and(|earlier| earlier.usage_sent);
-        progress.begin(Position {
-            id: head.id.clone(),
-            created_s: head.created_s,
-            seeds: run.seeds.clone(),
-            candidates: run.delivered().to_vec(),
-            usage_sent,
-            events_sent: 0,
-        });
+    let response = if streaming.stream {
+        let progress = attempt.progress(&head.id, &run);
         let streaming = Streaming {
-            include_usage: streaming.include_usage && !usage_sent,
+            include_usage: streaming.include_usage && !attempt.usage_sent(),
             ..streaming
         };
-        let chunks = KeepAlive::new(
-            Box::pin(chunks(run, head, members, streaming, progress.clone())),
-            Rc::clone(&endpoint.host),
-            endpoint.switches.keep_alive_ms,
-        );
-        Response::events(Box::pin(chunks), progress)
+        let chunks = chunks(run, head, members, streaming, progress.clone());
+        streamed(endpoint, chunks, progress)
     } else {
         let choices = run.choices().await?;
         Response::json(
@@ -103,10 +83,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
             render::whole(&head, &choices, run.perf_metrics(), members),
         )
     };
-    if dropped_tokens > 0 {
-        response.push_header("x-prompt-truncated", &dropped_tokens.to_string());
-    }
-    Ok(response)
+    Ok(with_dropped_tokens(response, dropped_tokens))
 }
 
 /// The events of a streaming answer (specification 10.5), the last one being `[DONE]`. Every candidate

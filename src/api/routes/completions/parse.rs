@@ -102,11 +102,7 @@ pub(super) fn parse(
         warn: &mut warn_unknown,
     };
     let Body { fields, prompts } = Body::parse(body, switches.max_prompts, switches.mixed_prompts)?;
-    for name in fields.names() {
-        if known_fields().all(|known| known != name) {
-            unknown.report(name)?;
-        }
-    }
+    unknown.check(fields.names(), known_fields)?;
     vendors::check(&fields)?;
     let model = model::read(&fields, switches)?;
     let prompts = prompts.ok_or_else(|| missing(PromptFields::prompt.name))??;

@@ -2,11 +2,13 @@
 
 use serde::{Serialize, Serializer};
 
+use super::logprobs::{LogprobsContent, ShapedLogprobs};
+use super::usage::Usage;
 use crate::api::json::to_json;
 use crate::api::random_id;
 use crate::api::routes::prompt_listing::{ById, prompt_logprobs};
 use crate::api::routes::timings::Timings;
-use crate::api::run::{Entry, PerfMetrics, Piece, RawOutput, StopReason, TokenCounts, TopEntry};
+use crate::api::run::{PerfMetrics, Piece, RawOutput, StopReason, TokenCounts};
 use crate::api::switches::LogprobsShape;
 use crate::engine::event::FinishReason;
 use crate::grammar;
@@ -56,7 +58,7 @@ struct CompletionChoice<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional, type = "ToolCall[]"))]
     tool_calls: Option<[ToolCall<'a>; 1]>,
-    /// What the model was given and what it generated, with `raw_output`; in a stream in the choice's last chunk.
+    /// The text that the model was given and the text that it generated, with `raw_output`; in a stream in the choice's last chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     raw_output: Option<RawOutputMember<'a>>,
@@ -107,93 +109,6 @@ impl PerfMetricsMember {
             server_time_to_first_token: metrics.first_token_ms as f64 / 1000.0,
             server_processing_time: metrics.total_ms as f64 / 1000.0,
         }
-    }
-}
-
-/// Log-probabilities in the form that the request and the switch `logprobsShape` ask for.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-#[serde(untagged)]
-enum ShapedLogprobs<'a> {
-    Arrays(Logprobs<'a>),
-    Content(LogprobsContent<'a>),
-}
-
-impl<'a> ShapedLogprobs<'a> {
-    fn new(entries: &'a [Entry], shape: LogprobsShape) -> ShapedLogprobs<'a> {
-        match shape {
-            LogprobsShape::Arrays => ShapedLogprobs::Arrays(Logprobs::new(entries)),
-            LogprobsShape::Content => ShapedLogprobs::Content(LogprobsContent::new(entries)),
-        }
-    }
-}
-
-/// Log-probabilities: one object per token.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-struct LogprobsContent<'a> {
-    content: Vec<ContentEntry<'a>>,
-}
-
-/// A token with its log-probability.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-struct ContentEntry<'a> {
-    token: &'a str,
-    /// Null for the first token of an echoed prompt.
-    logprob: Option<f32>,
-    /// The bytes of its text.
-    bytes: &'a [u8],
-    top_logprobs: Vec<ContentTop<'a>>,
-}
-
-/// One of the most likely tokens.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-struct ContentTop<'a> {
-    token: &'a str,
-    logprob: f32,
-    bytes: &'a [u8],
-}
-
-impl<'a> LogprobsContent<'a> {
-    fn new(entries: &'a [Entry]) -> LogprobsContent<'a> {
-        let top = |top: &'a TopEntry| ContentTop {
-            token: &top.token,
-            logprob: top.logprob,
-            bytes: &top.bytes,
-        };
-        let entry = |entry: &'a Entry| ContentEntry {
-            token: &entry.token,
-            logprob: entry.logprob,
-            bytes: &entry.bytes,
-            top_logprobs: entry.top.iter().flatten().map(top).collect(),
-        };
-        LogprobsContent {
-            content: entries.iter().map(entry).collect(),
-        }
-    }
-}
-
-/// Log-probabilities: four arrays of equal length, one entry per token.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-struct Logprobs<'a> {
-    tokens: Vec<&'a str>,
-    token_logprobs: Vec<Option<f32>>,
-    #[cfg_attr(test, ts(type = "(Record<string, number> | null)[]"))]
-    top_logprobs: Vec<Option<Top<'a>>>,
-    /// Code points before each token.
-    text_offset: Vec<usize>,
-}
-
-/// A map from names to log-probabilities; clients rely on its order, best first.
-#[derive(Debug)]
-struct Top<'a>(&'a [TopEntry]);
-
-impl Serialize for Top<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|top| (&top.token, top.logprob)))
     }
 }
 
@@ -249,18 +164,6 @@ impl<'a> CompletionChoice<'a> {
     }
 }
 
-impl<'a> Logprobs<'a> {
-    fn new(entries: &'a [Entry]) -> Logprobs<'a> {
-        let top = |entry: &'a Entry| entry.top.as_deref().map(Top);
-        Logprobs {
-            tokens: entries.iter().map(|entry| &*entry.token).collect(),
-            token_logprobs: entries.iter().map(|entry| entry.logprob).collect(),
-            top_logprobs: entries.iter().map(top).collect(),
-            text_offset: entries.iter().map(|entry| entry.text_offset).collect(),
-        }
-    }
-}
-
 impl<'a> ToolCall<'a> {
     fn new(call: &'a grammar::ToolCall) -> ToolCall<'a> {
         ToolCall {
@@ -270,58 +173,6 @@ impl<'a> ToolCall<'a> {
                 name: &call.name,
                 arguments: &call.arguments,
             },
-        }
-    }
-}
-
-/// Token counts of a request.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-struct Usage {
-    prompt_tokens: usize,
-    completion_tokens: usize,
-    total_tokens: usize,
-    /// The cached tokens of the prompt, if there are some.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional))]
-    prompt_tokens_details: Option<PromptTokensDetails>,
-    /// Details of the completion tokens, only with a prediction.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional))]
-    completion_tokens_details: Option<CompletionTokensDetails>,
-}
-
-/// Details of the prompt tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-struct PromptTokensDetails {
-    /// Found in the prefix cache.
-    cached_tokens: usize,
-}
-
-/// Details of the generated tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-struct CompletionTokensDetails {
-    /// Tokens of the prediction that are in the completion.
-    accepted_prediction_tokens: usize,
-    /// Tokens of the prediction that are not in the completion.
-    rejected_prediction_tokens: usize,
-}
-
-impl Usage {
-    fn new(counts: TokenCounts) -> Usage {
-        let cached_tokens = counts.cached;
-        Usage {
-            prompt_tokens: counts.prompt,
-            completion_tokens: counts.completion,
-            total_tokens: counts.prompt + counts.completion,
-            prompt_tokens_details: (cached_tokens > 0)
-                .then_some(PromptTokensDetails { cached_tokens }),
-            completion_tokens_details: counts.predicted.map(|it| CompletionTokensDetails {
-                accepted_prediction_tokens: it.accepted,
-                rejected_prediction_tokens: it.rejected,
-            }),
         }
     }
 }
@@ -437,163 +288,4 @@ fn finish_reason<S: Serializer>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::run::Finish;
-
-    fn head(schema_url: Option<&str>) -> Head {
-        Head {
-            schema_url: schema_url.map(str::to_owned),
-            id: "cmpl-1".into(),
-            created_s: 7,
-            model: "m".into(),
-            system_fingerprint: "fp_0".into(),
-        }
-    }
-
-    const NONE: Members = Members {
-        logprobs: None,
-        token_ids: false,
-        perf_metrics: false,
-        timings: false,
-    };
-
-    fn finish(reason: FinishReason) -> Finish {
-        Finish {
-            reason,
-            stop_reason: None,
-            tool_call: None,
-            has_calls: false,
-            mean_logprob: None,
-            raw: None,
-        }
-    }
-
-    fn text(body: Vec<u8>) -> String {
-        String::from_utf8(body).unwrap()
-    }
-
-    #[test]
-    fn keys_and_their_order() {
-        let piece = Piece {
-            text: "a\n".into(),
-            finish: Some(finish(FinishReason::Length)),
-            ..Piece::default()
-        };
-        let choice = CompletionChoice::new(0, &piece, NONE);
-        let usage = Some(Some(Usage::new(TokenCounts {
-            prompt: 2,
-            cached: 0,
-            completion: 3,
-            reasoning: 0,
-            predicted: None,
-        })));
-        assert_eq!(
-            text(completion(&head(None), &[choice], usage, None)),
-            r#"{"id":"cmpl-1","object":"text_completion","created":7,"model":"m","system_fingerprint":"fp_0","choices":[{"index":0,"text":"a\n","logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":{"prompt_tokens":2,"completion_tokens":3,"total_tokens":5}}"#
-        );
-    }
-
-    fn top(token: &str, logprob: f32) -> TopEntry {
-        TopEntry {
-            token: token.into(),
-            bytes: token.as_bytes().to_vec(),
-            logprob,
-        }
-    }
-
-    #[test]
-    fn logprobs_as_content() {
-        let entry = |logprob: Option<f32>| Entry {
-            token: "b".into(),
-            bytes: b"b".to_vec(),
-            logprob,
-            top: logprob.map(|logprob| vec![top("\n", -0.05), top("b", logprob)]),
-            ..Entry::default()
-        };
-        let piece = Piece {
-            entries: vec![entry(None), entry(Some(-0.5))],
-            ..Piece::default()
-        };
-        let members = Members {
-            logprobs: Some(LogprobsShape::Content),
-            ..NONE
-        };
-        let choice = text(to_json(&CompletionChoice::new(0, &piece, members)));
-        let expected = r#""logprobs":{"content":[{"token":"b","logprob":null,"bytes":[98],"top_logprobs":[]},{"token":"b","logprob":-0.5,"bytes":[98],"top_logprobs":[{"token":"\n","logprob":-0.05,"bytes":[10]},{"token":"b","logprob":-0.5,"bytes":[98]}]}]}"#;
-        assert!(choice.contains(expected), "{choice}");
-    }
-
-    #[test]
-    fn optional_members() {
-        let mut piece = Piece {
-            entries: vec![
-                Entry {
-                    token: "a".into(),
-                    bytes: b"a".to_vec(),
-                    logprob: None,
-                    top: None,
-                    text_offset: 0,
-                    ..Entry::default()
-                },
-                Entry {
-                    token: "b".into(),
-                    bytes: b"b".to_vec(),
-                    logprob: Some(-0.1),
-                    top: Some(vec![top("z", -0.05), top("b", -0.1)]),
-                    text_offset: 1,
-                    ..Entry::default()
-                },
-            ],
-            token_ids: vec![7],
-            ..Piece::default()
-        };
-        let all = Members {
-            logprobs: Some(LogprobsShape::Arrays),
-            token_ids: true,
-            ..NONE
-        };
-        assert_eq!(
-            text(to_json(&CompletionChoice::new(3, &piece, all))),
-            r#"{"index":3,"text":"","logprobs":{"tokens":["a","b"],"token_logprobs":[null,-0.1],"top_logprobs":[null,{"z":-0.05,"b":-0.1}],"text_offset":[0,1]},"token_ids":[7],"finish_reason":null}"#
-        );
-        piece.finish = Some(Finish {
-            stop_reason: Some(StopReason::Id(2)),
-            ..finish(FinishReason::Stop)
-        });
-        let choice = text(to_json(&CompletionChoice::new(3, &piece, NONE)));
-        assert!(choice.ends_with(r#""finish_reason":"stop","stop_reason":2}"#));
-        piece.finish = Some(Finish {
-            stop_reason: Some(StopReason::Text("x\"".into())),
-            tool_call: Some(grammar::ToolCall {
-                name: "f".into(),
-                arguments: r#"{"a":1}"#.into(),
-            }),
-            ..finish(FinishReason::Stop)
-        });
-        let choice = text(to_json(&CompletionChoice::new(3, &piece, NONE)));
-        let (before, call) = choice.split_once(r#","tool_calls":[{"id":"call_"#).unwrap();
-        assert!(before.ends_with(r#""stop_reason":"x\"""#));
-        let (id, function) = call.split_once('"').unwrap();
-        assert!(id.len() >= 16 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-        assert_eq!(
-            function,
-            r#","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]}"#
-        );
-    }
-
-    #[test]
-    fn usage_is_absent_null_or_present_and_the_schema_comes_first() {
-        let absent = text(completion(&head(None), &[], None, None));
-        assert!(!absent.contains("usage"));
-        let null = text(completion(&head(None), &[], Some(None), None));
-        assert!(null.ends_with(r#""choices":[],"usage":null}"#));
-        let schema = text(completion(
-            &head(Some("https://s.example")),
-            &[],
-            None,
-            None,
-        ));
-        assert!(schema.starts_with(r#"{"$schema":"https://s.example","id""#));
-    }
-}
+mod tests;

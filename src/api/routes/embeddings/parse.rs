@@ -78,11 +78,7 @@ pub(super) fn parse(
         may_be_empty: false,
     };
     let Body { fields, prompts } = Body::parse_with(body, input)?;
-    for name in fields.names() {
-        if EmbeddingFields::names().all(|known| known != name) {
-            unknown.report(name)?;
-        }
-    }
+    unknown.check(fields.names(), EmbeddingFields::names)?;
     let model = model::read(&fields, switches)?;
     let inputs = prompts.ok_or_else(|| missing(EmbeddingOwnFields::input.name))??;
     model::check_user(&fields)?;

@@ -18,17 +18,18 @@ use std::rc::Rc;
 use futures_core::Stream;
 use futures_util::stream;
 
+use super::attempt::{Attempt, streamed, with_dropped_tokens};
 use super::route::{Route, Upstream};
 use crate::Result;
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{Failure, rename_param};
-use crate::api::http::{self, KeepAlive, Request, Response};
+use crate::api::http::{self, Request, Response};
 use crate::api::json::to_json;
 use crate::api::models::Purpose;
-use crate::api::progress::{Position, Progress};
+use crate::api::progress::Progress;
 use crate::api::random_id;
 use crate::api::run::{Piece, Run, TokenCounts};
-use crate::text::{LocalTime, Tokenizer};
+use crate::text::Tokenizer;
 use object::{Event, MessageEnd, MessageObject, MessageUsage};
 use output::Output;
 use parse::Use;
@@ -59,53 +60,27 @@ const RENAMED: &[(&str, &str)] = &[("prompt", "messages")];
 
 /// Answers the request, or continues the stream of an earlier run of it.
 async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
-    let earlier = request
-        .position
-        .as_deref()
-        .map(Position::read)
-        .transpose()?;
-    // A template may print the date: a second run has to make the same prompt.
-    let created_s = match &earlier {
-        Some(earlier) => earlier.created_s,
-        None => endpoint.host.now_ms() / 1000,
-    };
-    let now = LocalTime::new(created_s, endpoint.host.utc_offset_minutes());
+    let attempt = Attempt::read(endpoint, request)?;
+    let now = attempt.local_time;
     let warn = |name: &str| endpoint.warn_unknown(name);
     let switches = &endpoint.switches;
     let (mut plan, is_stream) = parse::parse(&request.body, switches, now, Use::Answer, warn)?;
     plan.images.attach(&request.attachments)?;
-    let run = Run::start(endpoint, plan, earlier.as_ref()).await;
+    let run = Run::start(endpoint, plan, attempt.earlier()).await;
     let mut run = run.map_err(|error| rename_param(error, RENAMED))?;
-    let id = match &earlier {
-        Some(earlier) => earlier.id.clone(),
-        None => random_id::message_id(),
-    };
+    let id = attempt.id(random_id::message_id);
     let mut answering = Answering {
         output: Output::new(&id),
         id,
         model: run.model_id.clone(),
         tokenizer: run.tokenizer.clone(),
-        has_begun: earlier
-            .as_ref()
-            .is_some_and(|earlier| earlier.events_sent > 0),
+        has_begun: attempt.events_sent() > 0,
     };
     let dropped_tokens = run.dropped_tokens;
-    let mut response = if is_stream {
-        let progress = Rc::new(Progress::default());
-        progress.begin(Position {
-            id: answering.id.clone(),
-            created_s,
-            seeds: run.seeds.clone(),
-            candidates: run.delivered().to_vec(),
-            usage_sent: false,
-            events_sent: earlier.map_or(0, |earlier| earlier.events_sent),
-        });
-        let events = KeepAlive::new(
-            Box::pin(events(run, answering, progress.clone())),
-            Rc::clone(&endpoint.host),
-            switches.keep_alive_ms,
-        );
-        Response::events(Box::pin(events), progress)
+    let response = if is_stream {
+        let progress = attempt.progress(&answering.id, &run);
+        let events = events(run, answering, progress.clone());
+        streamed(endpoint, events, progress)
     } else {
         let mut end = None;
         for piece in &run.choices().await? {
@@ -117,10 +92,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
         let message = answering.object(end.unwrap_or_default(), run.counts());
         Response::json(200, to_json(&message))
     };
-    if dropped_tokens > 0 {
-        response.push_header("x-prompt-truncated", &dropped_tokens.to_string());
-    }
-    Ok(response)
+    Ok(with_dropped_tokens(response, dropped_tokens))
 }
 
 /// A message in the making.

@@ -6,13 +6,12 @@ use serde_json::{Map, Value, json};
 use super::request::{MessageOwnFields, UNSUPPORTED, known_fields};
 use crate::api::error::rename_param;
 use crate::api::fields::{
-    Body, Constraint, Fields, Form, KeptTokens, Logprobs, Prompt, PromptTokens, UnknownFieldPolicy,
-    blocks, constraints, drafting, invalid_type, invalid_value, length, missing, model,
-    restrictions, sampling, shorten, streaming, tools, vendors,
+    Body, Constraint, Fields, Form, UnknownFieldPolicy, blocks, constraints, drafting,
+    invalid_type, invalid_value, length, missing, model, restrictions, sampling, shorten,
+    streaming, tools, vendors,
 };
-use crate::api::plan::{MessagePlan, Plan, Suffix};
-use crate::api::switches::{ContextWord, DefaultMaxTokens, LogprobsShape, Switches};
-use crate::engine::generation::LogprobsMode;
+use crate::api::plan::{MessagePlan, MessageRequest, Plan};
+use crate::api::switches::Switches;
 use crate::text::LocalTime;
 use crate::{Error, RequestFault, Result, api::error::fault};
 
@@ -62,11 +61,7 @@ pub(super) fn parse(
         warn: &mut warn_unknown,
     };
     let fields = Body::parse_fields(body)?;
-    for name in fields.names() {
-        if known_fields().all(|known| known != name) {
-            unknown.report(name)?;
-        }
-    }
+    unknown.check(fields.names(), known_fields)?;
     vendors::check(&fields)?;
     check_unsupported(&fields)?;
     let model = model::read(&fields, switches)?;
@@ -89,50 +84,27 @@ pub(super) fn parse(
     let stream = streaming::read(&fields, switches, &mut unknown)?.stream;
     MessageOwnFields::temperature.read(&fields, switches)?;
     let sampling = sampling::read(&fields, switches)?;
-    let images = conversation.images.take();
-    let plan = Plan {
+    let mut plan = Plan::of_message(MessageRequest {
         model,
-        prompts: vec![Prompt::Conversation(Box::new(conversation))],
-        images,
-        suffix: Suffix::None,
+        conversation,
         length,
-        echo: false,
-        echo_last: None,
-        raw_output: false,
-        perf_metrics: false,
-        n: 1,
-        best_of: 1,
-        logprobs: Logprobs {
-            top: None,
-            mode: LogprobsMode::Raw,
-            shape: LogprobsShape::Content,
-            tokens_as_ids: false,
-            token_ids: false,
-            prompt: None,
-        },
-        // The chat template writes the special tokens.
-        prompt_tokens: PromptTokens {
-            add_special: false,
-            kept: KeptTokens::All,
-        },
         restrictions: restrictions::read(&fields, switches)?,
         drafting: drafting::read(&fields, switches)?,
         sampling,
         constraint,
-        message: Some(MessagePlan {
-            parallel_calls: choice.may_be_parallel,
-            reasoning_tokens: thinking.budget_tokens,
-        }),
-        // The blocks are numbered.
-        repeats_delivered: true,
-    };
+    });
+    plan.message = Some(MessagePlan {
+        parallel_calls: choice.may_be_parallel,
+        reasoning_tokens: thinking.budget_tokens,
+    });
+    // The blocks are numbered.
+    plan.repeats_delivered = true;
     Ok((plan, stream))
 }
 
 /// The limits of the answer's length.
 fn limits(fields: &Fields, switches: &Switches, usage: Use) -> Result<length::Length> {
-    let no_default = DefaultMaxTokens::Context(ContextWord::Context);
-    let mut length = length::read(fields, switches, no_default, None)?;
+    let mut length = length::read_of_message(fields, switches, None)?;
     if length.max_tokens.is_none() && !length.fills_context && usage == Use::Answer {
         return Err(missing(MessageOwnFields::max_tokens.name));
     }
@@ -144,8 +116,6 @@ fn limits(fields: &Fields, switches: &Switches, usage: Use) -> Result<length::Le
         }
         length.stop = stop;
     }
-    // The reader of the message decides which special tokens are text.
-    length.skip_special_tokens = false;
     Ok(length)
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Echo {
     pub user: Option<String>,
 }
 
-/// How much the model should think.
+/// The amount of thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(super) struct ResponseReasoning {
@@ -35,7 +35,7 @@ pub(super) struct ResponseReasoning {
     pub summary: Option<&'static str>,
 }
 
-/// What the text must be.
+/// The format of the text.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(super) struct ResponseTextConfig {

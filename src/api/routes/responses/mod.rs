@@ -24,18 +24,19 @@ use std::rc::Rc;
 use futures_core::Stream;
 use futures_util::stream;
 
+use super::attempt::{Attempt, streamed, with_dropped_tokens};
 use super::route::{Route, Upstream};
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{Failure, rename_param};
 use crate::api::host::Host;
-use crate::api::http::{KeepAlive, Request, Response};
+use crate::api::http::{Request, Response};
 use crate::api::json::to_json;
 use crate::api::models::Purpose;
-use crate::api::progress::{Position, Progress};
+use crate::api::progress::Progress;
 use crate::api::random_id;
 use crate::api::run::{Piece, Run, TokenCounts};
 use crate::engine::event::FinishReason;
-use crate::text::{LocalTime, Tokenizer};
+use crate::text::Tokenizer;
 use crate::{Error, Result};
 use echo::Echo;
 use event::{Event, Frames};
@@ -80,30 +81,18 @@ const RENAMED: &[(&str, &str)] = &[
 
 /// Answers the request, or continues the stream of an earlier run of it.
 async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
-    let earlier = request
-        .position
-        .as_deref()
-        .map(Position::read)
-        .transpose()?;
-    // A template may print the date: a second run has to make the same prompt.
-    let created_s = match &earlier {
-        Some(earlier) => earlier.created_s,
-        None => endpoint.host.now_ms() / 1000,
-    };
-    let now = LocalTime::new(created_s, endpoint.host.utc_offset_minutes());
+    let attempt = Attempt::read(endpoint, request)?;
+    let now = attempt.local_time;
     let warn_unknown = |name: &str| endpoint.warn_unknown(name);
     let (mut plan, answer) = parse::parse(&request.body, &endpoint.switches, now, warn_unknown)?;
     plan.images.attach(&request.attachments)?;
-    let run = Run::start(endpoint, plan, earlier.as_ref()).await;
+    let run = Run::start(endpoint, plan, attempt.earlier()).await;
     let mut run = run.map_err(|error| rename_param(error, RENAMED))?;
-    let id = match &earlier {
-        Some(earlier) => earlier.id.clone(),
-        None => random_id::response_id(),
-    };
+    let id = attempt.id(random_id::response_id);
     let mut answering = Answering {
         output: Output::new(&id, answer.has_encrypted),
         id,
-        created_s,
+        created_s: attempt.created_s,
         model: run.model_id.clone(),
         system_fingerprint: run.system_fingerprint.clone(),
         tokenizer: run.tokenizer.clone(),
@@ -115,33 +104,17 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
         host: Rc::clone(&endpoint.host),
     };
     let dropped_tokens = run.dropped_tokens;
-    let mut response = if answer.stream {
-        let progress = Rc::new(Progress::default());
-        let events_sent = earlier.map_or(0, |earlier| earlier.events_sent);
-        progress.begin(Position {
-            id: answering.id.clone(),
-            created_s,
-            seeds: run.seeds.clone(),
-            candidates: run.delivered().to_vec(),
-            usage_sent: false,
-            events_sent,
-        });
-        let frames = Frames::after(events_sent);
-        let events = KeepAlive::new(
-            Box::pin(events(run, answering, frames, progress.clone())),
-            Rc::clone(&endpoint.host),
-            endpoint.switches.keep_alive_ms,
-        );
-        Response::events(Box::pin(events), progress)
+    let response = if answer.stream {
+        let progress = attempt.progress(&answering.id, &run);
+        let frames = Frames::after(attempt.events_sent());
+        let events = events(run, answering, frames, progress.clone());
+        streamed(endpoint, events, progress)
     } else {
         let pieces = run.choices().await?;
         let end = answering.add(&pieces, &mut |_| {});
         Response::json(200, to_json(&answering.object(end, Some(run.counts()))))
     };
-    if dropped_tokens > 0 {
-        response.push_header("x-prompt-truncated", &dropped_tokens.to_string());
-    }
-    Ok(response)
+    Ok(with_dropped_tokens(response, dropped_tokens))
 }
 
 /// A response in the making.

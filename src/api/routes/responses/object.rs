@@ -8,7 +8,7 @@ use crate::api::routes::token_logprobs::ChatTokenLogprob;
 use crate::api::run::TokenCounts;
 use crate::engine::generation::SamplingParams;
 
-/// Where a response or an item is.
+/// The state of a response or an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(rename = "ResponseStatus"))]
@@ -132,7 +132,7 @@ pub(super) struct ResponseUsage {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(rename = "ResponseInputTokens"))]
 struct InputTokens {
-    /// Found in the KV cache.
+    /// The tokens that were found in the KV cache.
     cached_tokens: usize,
 }
 

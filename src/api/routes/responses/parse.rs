@@ -7,12 +7,12 @@ use super::echo::{Echo, ResponseReasoning, ResponseTextConfig};
 use super::request::{ResponseOwnFields, UNSUPPORTED, known_fields};
 use crate::api::error::rename_param;
 use crate::api::fields::{
-    Body, Fields, Form, KeptTokens, Logprobs, Prompt, PromptTokens, UnknownFieldPolicy,
-    constraints, conversation, drafting, input, invalid_type, invalid_value, length, model,
-    restrictions, sampling, shorten, streaming, tools, vendors,
+    Body, Fields, Form, UnknownFieldPolicy, constraints, conversation, drafting, input,
+    invalid_type, invalid_value, length, model, restrictions, sampling, shorten, streaming, tools,
+    vendors,
 };
-use crate::api::plan::{MessagePlan, Plan, Suffix};
-use crate::api::switches::{ContextWord, DefaultMaxTokens, LogprobsShape, Switches};
+use crate::api::plan::{MessageRequest, Plan};
+use crate::api::switches::Switches;
 use crate::text::LocalTime;
 use crate::{RequestFault, Result, api::error::fault};
 
@@ -51,11 +51,7 @@ pub(super) fn parse(
         warn: &mut warn_unknown,
     };
     let fields = Body::parse_fields(body)?;
-    for name in fields.names() {
-        if known_fields().all(|known| known != name) {
-            unknown.report(name)?;
-        }
-    }
+    unknown.check(fields.names(), known_fields)?;
     vendors::check(&fields)?;
     check_unsupported(&fields)?;
     let model = model::read(&fields, switches)?;
@@ -71,42 +67,21 @@ pub(super) fn parse(
         variables.entry("verbosity").or_insert(verbosity.into());
     }
     model::check_user(&fields)?;
-    // A limit that nobody asked for does not contradict `min_tokens`.
-    let no_default = DefaultMaxTokens::Context(ContextWord::Context);
-    let mut length = length::read(
-        &fields,
-        switches,
-        no_default,
-        Some(ResponseOwnFields::max_output_tokens.name),
-    )?;
-    // The reader of the message decides which special tokens are text.
-    length.skip_special_tokens = false;
+    let own_name = ResponseOwnFields::max_output_tokens.name;
+    let length = length::read_of_message(&fields, switches, Some(own_name))?;
     let stream = streaming::read(&fields, switches, &mut unknown)?.stream;
     let include = include(&fields)?;
     let has_logprobs = include.contains(&OUTPUT_LOGPROBS);
-    let top_logprobs = ResponseOwnFields::top_logprobs.read(&fields, switches)?;
-    if top_logprobs > 0 && !has_logprobs {
-        let message = format!("top_logprobs needs \"{OUTPUT_LOGPROBS}\" in include");
-        return Err(fault(RequestFault::InvalidValue, "top_logprobs", message));
-    }
-    if fields.word(ResponseOwnFields::truncation.name, &["auto", "disabled"])? == Some("auto") {
-        let message = "truncation: items are not dropped from the input; \"disabled\" refuses an input that is too long";
-        return Err(fault(
-            RequestFault::UnsupportedParameter,
-            ResponseOwnFields::truncation.name,
-            message,
-        ));
-    }
+    let top_logprobs = top_logprobs(&fields, switches, has_logprobs)?;
+    check_truncation(&fields)?;
     let sampling = sampling::read(&fields, switches)?;
-    let images = conversation.images.take();
-    let parallel_calls = conversation.parallel_tool_calls;
     let echo = Echo {
         instructions: fields.string("instructions")?.map(str::to_owned),
         max_output_tokens: length.max_tokens.map(|given| given.tokens),
         max_tool_calls: ResponseOwnFields::max_tool_calls.read(&fields, switches)?,
         metadata: metadata(&fields)?,
         // The model may decide otherwise.
-        parallel_tool_calls: parallel_calls.unwrap_or(true),
+        parallel_tool_calls: conversation.parallel_tool_calls.unwrap_or(true),
         prompt_cache_key: ResponseOwnFields::prompt_cache_key.read(&fields, switches)?,
         reasoning,
         safety_identifier: ResponseOwnFields::safety_identifier.read(&fields, switches)?,
@@ -119,48 +94,46 @@ pub(super) fn parse(
         top_logprobs,
         user: fields.string("user")?.map(str::to_owned),
     };
-    let plan = Plan {
+    let logprobs_mode = ResponseOwnFields::logprobs_mode.read(&fields, switches)?;
+    let mut plan = Plan::of_message(MessageRequest {
         model,
-        prompts: vec![Prompt::Conversation(Box::new(conversation))],
-        images,
-        suffix: Suffix::None,
+        conversation,
         length,
-        echo: false,
-        echo_last: None,
-        raw_output: false,
-        perf_metrics: false,
-        n: 1,
-        best_of: 1,
-        logprobs: Logprobs {
-            top: has_logprobs.then_some(top_logprobs),
-            mode: ResponseOwnFields::logprobs_mode.read(&fields, switches)?,
-            shape: LogprobsShape::Content,
-            tokens_as_ids: false,
-            token_ids: false,
-            prompt: None,
-        },
-        // The chat template writes the special tokens.
-        prompt_tokens: PromptTokens {
-            add_special: false,
-            kept: KeptTokens::All,
-        },
         restrictions: restrictions::read(&fields, switches)?,
         drafting: drafting::read(&fields, switches)?,
         sampling,
         constraint,
-        message: Some(MessagePlan {
-            parallel_calls,
-            reasoning_tokens: None,
-        }),
-        // The last events of an item repeat all of it.
-        repeats_delivered: true,
-    };
+    });
+    plan.logprobs.top = has_logprobs.then_some(top_logprobs);
+    plan.logprobs.mode = logprobs_mode;
+    // The last events of an item repeat all of it.
+    plan.repeats_delivered = true;
     let answer = Answer {
         stream,
         has_encrypted: include.contains(&ENCRYPTED_REASONING),
         echo,
     };
     Ok((plan, answer))
+}
+
+/// The number of most likely tokens that are listed per position.
+fn top_logprobs(fields: &Fields, switches: &Switches, has_logprobs: bool) -> Result<usize> {
+    let top = ResponseOwnFields::top_logprobs.read(fields, switches)?;
+    if top > 0 && !has_logprobs {
+        let message = format!("top_logprobs needs \"{OUTPUT_LOGPROBS}\" in include");
+        return Err(fault(RequestFault::InvalidValue, "top_logprobs", message));
+    }
+    Ok(top)
+}
+
+fn check_truncation(fields: &Fields) -> Result<()> {
+    const TRUNCATION: &str = ResponseOwnFields::truncation.name;
+    if fields.word(TRUNCATION, &["auto", "disabled"])? == Some("auto") {
+        let message = "truncation: items are not dropped from the input; \"disabled\" refuses an input that is too long";
+        let kind = RequestFault::UnsupportedParameter;
+        return Err(fault(kind, TRUNCATION, message));
+    }
+    Ok(())
 }
 
 fn check_unsupported(fields: &Fields) -> Result<()> {

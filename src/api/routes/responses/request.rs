@@ -15,7 +15,7 @@ fields! {
     ] {
         /// Most tokens of the answer, reasoning included.
         max_output_tokens: Field<Count> = count(0).default_is("as `max_tokens`"),
-        /// What the text must be: `format` is `text`, `json_object`, or `json_schema` with `schema` beside `type`; `verbosity`
+        /// The format of the text: `format` is `text`, `json_object`, or `json_schema` with `schema` beside `type`; `verbosity`
         /// is for chat templates that know the word.
         text: Field<Shape> = shape("object", "ResponseText"),
         /// Functions that the model may call, with `name` and `parameters` beside `type`.
@@ -24,20 +24,20 @@ fields! {
         tool_choice: Field<Shape> = shape("string or object", "ToolChoice").default_is("`auto` with tools"),
         /// Not used: it counts the calls of tools that a vendor runs.
         max_tool_calls: Field<Count> = count(0),
-        /// How much the model should think: `effort` is for chat templates that know the word. No `summary` is made: the
+        /// The amount of thinking: `effort` is for chat templates that know the word. No `summary` is made: the
         /// reasoning itself is an item.
         reasoning: Field<Shape> = shape("object", "ResponseReasoningOptions"),
-        /// What the answer has besides the text.
+        /// The parts of the answer besides the text.
         include: Field<Shape> = shape(
             "array of `message.output_text.logprobs`, `reasoning.encrypted_content`",
             "(\"message.output_text.logprobs\" | \"reasoning.encrypted_content\")[]",
         ),
-        /// How many of the most likely tokens are listed per position.
+        /// The number of most likely tokens that are listed per position.
         top_logprobs: Or<Count> =
             count(0).at_most(20).or(0).range("only with `message.output_text.logprobs` in `include`"),
-        /// Which distribution the log-probabilities describe.
+        /// The distribution that the log-probabilities describe.
         logprobs_mode: Or<Word<LogprobsMode>> = logprobs::MODE,
-        /// What happens to an input that is too long: it is refused, and so is `auto`.
+        /// The treatment of an input that is too long: it is refused, and so is `auto`.
         truncation: Field<Shape> = shape("`disabled`", "\"disabled\""),
         /// Repeated in the answer.
         metadata: Field<Shape> = shape("object of strings", "Record<string, string>"),
@@ -79,11 +79,11 @@ request! {
 }
 
 wire_types! {
-    /// What the text of a response must be.
+    /// The format of a response's text.
     #[ts(optional_fields = nullable)]
     pub(in crate::api) struct ResponseText {
         format: Option<ResponseTextFormat>,
-        /// How long the text should be, if the chat template knows the word.
+        /// The length that the text should have, if the chat template knows the word.
         #[ts(optional, type = "\"low\" | \"medium\" | \"high\" | null")]
         verbosity: Option<()>,
     }
@@ -116,7 +116,7 @@ wire_types! {
         strict: Option<bool>,
     }
 
-    /// How much the model should think.
+    /// The amount of thinking.
     #[ts(optional_fields = nullable)]
     pub(in crate::api) struct ResponseReasoningOptions {
         /// If the chat template knows the word.

@@ -64,10 +64,5 @@ fn report_unknown<'a, Known: Iterator<Item = &'static str>>(
         behavior: endpoint.switches.unknown_fields,
         warn: &mut |name| endpoint.warn_unknown(name),
     };
-    for name in names {
-        if known().all(|known| known != name) {
-            unknown.report(name)?;
-        }
-    }
-    Ok(())
+    unknown.check(names, known)
 }

@@ -43,7 +43,7 @@ fields! {
         add_special_tokens: Or<Flag> = flag().or(true).of("vLLM"),
         /// Another name of `add_special_tokens`.
         add_special: Field<Flag> = flag().of("llama.cpp"),
-        /// Only true: texts of special tokens in a prompt become these tokens.
+        /// Must be true: texts of special tokens in a prompt become these tokens.
         parse_special: Or<Flag> = flag().or(true).of("llama.cpp"),
         /// Return the text of each token, too.
         return_token_strs: Or<Flag> = flag().or(false).of("vLLM"),

@@ -26,7 +26,7 @@ function storageOf(): CrossOriginStorage | undefined {
   return isKnown ? crossOriginStorage : undefined;
 }
 
-/** What `requestFileHandle` says of a file that is not there, is kept from this site, or is being written. */
+/** The error of `requestFileHandle` for a file that is not there, is kept from this site, or is being written. */
 const ABSENT = ["NotFoundError", "NotAllowedError"];
 
 /**

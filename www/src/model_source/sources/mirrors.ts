@@ -53,7 +53,7 @@ class Servers {
     this.#failures.push(error instanceof Error ? error : new TypeError(messageOf(error)));
   }
 
-  /** What `open` gives for the next URL for which it does not fail. */
+  /** The result of `open` for the next URL for which it does not fail. */
   async next<T>(open: OpenAt<T>): Promise<T> {
     for (let url = this.#urls.shift(); url !== undefined; url = this.#urls.shift()) {
       try {

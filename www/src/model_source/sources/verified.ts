@@ -14,7 +14,7 @@ export interface Stored {
   store: CacheEntry;
   version: StoredVersion;
   hashes: Uint8Array<ArrayBuffer>[];
-  /** How the server is reached for a repair. */
+  /** The way to the server for a repair. */
   job: Transfer;
   /** Called after a repair. */
   onRepair: (message: string) => void;

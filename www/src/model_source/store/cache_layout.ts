@@ -55,7 +55,7 @@ export interface CacheNote extends FileVersion {
   complete: boolean;
   /** Other validators with which the server has sent the same bytes. */
   aliases?: readonly Validators[];
-  /** When the download began or, if it is complete, ended; milliseconds since 1970. */
+  /** The time when the download began or, if it is complete, ended; milliseconds since 1970. */
   storedAtMs: number;
 }
 

@@ -2,7 +2,7 @@
 
 import type { FileVersion } from "./version.js";
 
-/** Where chunks are kept; they are put in order. */
+/** A store of chunks, which are put in order. */
 export interface ChunkStore {
   /** @throws DOMException if there is no space; then nothing of the chunk is kept */
   put(

@@ -16,7 +16,7 @@ export class NoRanges extends TypeError {}
 export class TransientFailure extends TypeError {
   /** True if no answer came: the server cannot be reached, or the browser forbids the request. */
   readonly isUnreached: boolean;
-  /** How long the server asks to wait. */
+  /** The time that the server asks to wait. */
   readonly retryAfterMs: number | undefined;
 
   constructor(

@@ -18,13 +18,13 @@ const HASH_DIGITS = 64;
 interface KernelNote {
   /** The browser and its version. */
   browser: string;
-  /** When the kernels were tested, in milliseconds since 1970. */
+  /** The time when the kernels were tested, in milliseconds since 1970. */
   testedAtMs: number;
   /** The results of the engine. Only Rust reads them. */
   kernels: string;
 }
 
-/** What was kept beside the file with this cache key; undefined if that is nothing that this browser can use. */
+/** The note that was kept beside the file with this cache key; undefined if that is nothing that this browser can use. */
 export async function readKernels(key: string, nowMs: number): Promise<string | undefined> {
   try {
     const folder = await existingFolder(key);

@@ -120,7 +120,7 @@ export async function fetchWhole(
 export const rangeHeader = ({ startBytes, endBytes }: Range) =>
   `bytes=${startBytes}-${endBytes === undefined ? "" : endBytes - 1}`;
 
-/** What `If-Range` may contain: a strong ETag or a date (RFC 9110 section 13.1.5). */
+/** The validator that `If-Range` may contain: a strong ETag or a date (RFC 9110 section 13.1.5). */
 export function rangeValidator({ etag, lastModified }: FileVersion): string | undefined {
   return (etag?.startsWith("W/") ? lastModified : (etag ?? lastModified)) ?? undefined;
 }

@@ -45,9 +45,9 @@ const ATTEMPTS = 6;
 /** The same if no answer has ever come: the URL may be wrong, or the browser may forbid the request. */
 const UNREACHED_ATTEMPTS = 4;
 
-/** Where a transfer puts its bytes. */
+/** The place for the bytes of a transfer. */
 export interface Sink {
-  /** Where the next byte belongs. */
+  /** The offset of the next byte. */
   readonly position: number;
   /** The version of the bytes before `position`, if there are any. */
   readonly version: FileVersion | undefined;

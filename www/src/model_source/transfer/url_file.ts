@@ -48,7 +48,7 @@ export interface SourceOptions {
   hasMirror?: boolean | undefined;
   /** Creates the hash of a whole file; without it, only chunks are verified. */
   createHasher?: CreateHasher | undefined;
-  /** How the storage that sites share is used; undefined: not at all. */
+  /** The use of the storage that sites share; undefined: it is not used. */
   crossOrigin?: CrossOriginUse | undefined;
   /** The clock; tests give their own. */
   clock?: Clock;
