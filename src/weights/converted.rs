@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 
 use super::{
+    encode::encode,
     gguf::{Gguf, Metadata},
     packed::Packed,
     scaled::{Fp8, Mxfp4},
@@ -315,7 +316,8 @@ impl<S: ByteSource> ConvertedSource<S> {
         if plus != 0.0 {
             values.iter_mut().for_each(|value| *value += plus);
         }
-        Ok(copy(&tensor.ty.quantize(&values), skipped, buf))
+        let bytes = encode(&stored.name, tensor.ty, &values)?;
+        Ok(copy(&bytes, skipped, buf))
     }
 
     /// [`read_piece`](Self::read_piece) of a part that is converted as a whole, by `converted` unless it is the
@@ -347,7 +349,7 @@ impl<S: ByteSource> ConvertedSource<S> {
         change: impl FnOnce(&[f32]) -> Vec<f32>,
     ) -> Result<Vec<u8>> {
         let values = stored.read_f32(&self.stored).await?;
-        Ok(ty.quantize(&change(&values)))
+        encode(&stored.name, ty, &change(&values))
     }
 
     /// A frame of the kernels of a convolution, as rows of type `ty`.
@@ -355,7 +357,7 @@ impl<S: ByteSource> ConvertedSource<S> {
         let values = stored.read_f32(&self.stored).await?;
         let [pixels, frames] = [stored.shape[0], stored.shape[1]].map(|it| it as usize);
         let rows = values.chunks_exact(pixels).skip(frame).step_by(frames);
-        Ok(ty.quantize(&rows.collect::<Vec<_>>().concat()))
+        encode(&stored.name, ty, &rows.collect::<Vec<_>>().concat())
     }
 
     /// The columns of a matrix as rows of type `ty`.
@@ -372,7 +374,7 @@ impl<S: ByteSource> ConvertedSource<S> {
                     tile[row * cols + col] = *value;
                 }
             }
-            bytes.extend(ty.quantize(&tile));
+            bytes.extend(encode(&stored.name, ty, &tile)?);
         }
         Ok(bytes)
     }

@@ -2,6 +2,7 @@
 //! model is decided in `model`.
 
 pub mod converted;
+mod encode;
 pub mod files;
 pub mod gguf;
 pub mod packed;

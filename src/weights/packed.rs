@@ -4,7 +4,10 @@
 
 use half::f16;
 
-use super::{quoted::quoted, safetensors::StoredTensor, source::ByteSource, tensor::TensorInfo};
+use super::{
+    encode::encode, quoted::quoted, safetensors::StoredTensor, source::ByteSource,
+    tensor::TensorInfo,
+};
 use crate::{
     Error, Result,
     tensor_types::{BLOCK_COLS, TensorType},
@@ -168,7 +171,8 @@ impl Packed {
                 if self.blocks() == Some(ty) {
                     self.push_levels(&fetched, first + i, levels, &mut bytes)?;
                 } else {
-                    bytes.extend(ty.quantize(&fetched.values(first + i, levels)));
+                    let values = fetched.values(first + i, levels);
+                    bytes.extend(encode(&self.tensors.levels.name, ty, &values)?);
                 }
             }
         }

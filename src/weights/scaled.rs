@@ -3,7 +3,7 @@
 
 use std::array::from_fn;
 
-use super::{safetensors::StoredTensor, source::ByteSource, tensor::TensorInfo};
+use super::{encode::encode, safetensors::StoredTensor, source::ByteSource, tensor::TensorInfo};
 use crate::{Error, Result, tensor_types::TensorType};
 
 /// Bytes of a file block of MXFP4: the exponent, then 32 levels.
@@ -78,6 +78,9 @@ impl Fp8 {
     }
 
     /// Rows as type `ty`.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedModel`] if a value is beyond the range of `ty`; errors of `source`.
     pub async fn read<S: ByteSource>(
         &self,
         source: &S,
@@ -110,7 +113,7 @@ impl Fp8 {
                 floats.extend(levels.iter().map(|it| values[usize::from(*it)] * scale));
             }
         }
-        Ok(ty.quantize(&floats))
+        encode(&self.levels.name, ty, &floats)
     }
 }
 
@@ -275,6 +278,22 @@ mod tests {
         }
         let empty = Fp8::new(stored("F8_E4M3", &[0, 4], 0), scales(&[1]), None);
         assert!(empty.unwrap_err().to_string().contains("scales of shape"));
+    }
+
+    #[test]
+    fn products_beyond_the_range_of_the_type_are_refused() {
+        // 448 * 147 is more than F16 holds.
+        let mut bytes = vec![0x7e; 24];
+        bytes.extend(147f32.to_le_bytes());
+        let fp8 = Fp8::new(stored("F8_E4M3", &[6, 4], 0), scales(&[1]), None).unwrap();
+        let source = BytesSource(bytes);
+        let read = |ty| block_on(fp8.read(&source, 1, 2, ty));
+        let error = read(TensorType::F16).unwrap_err().to_string();
+        assert!(
+            error.contains("tensor \"x\" has the value 6.5856e4"),
+            "{error}"
+        );
+        assert!(read(TensorType::BF16).is_ok());
     }
 
     #[test]

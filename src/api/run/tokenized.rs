@@ -44,7 +44,7 @@ impl Tokenized {
         if let Suffix::FillInMiddle(suffix) = &plan.suffix {
             check_size(suffix, tokenizer)?;
         }
-        let (text, tokens, images, tail) = match (prompt, &plan.suffix) {
+        match (prompt, &plan.suffix) {
             (Prompt::Conversation(chat), _) => {
                 let placeholder = model.images.map(|reader| reader.format.placeholder());
                 let mut rendered =
@@ -54,42 +54,57 @@ impl Tokenized {
                 let images = supply.take_for_text(&rendered.text)?;
                 rendered.text = images.place_in_text(rendered.text);
                 let ids = rendered.tokenize_in_slices(&model.tokenizer, pause).await?;
-                (None, (ids, Vec::new()), images, tail)
+                Ok(Tokenized {
+                    text: None,
+                    ids,
+                    places: Vec::new(),
+                    images,
+                    tail,
+                })
             }
             (Prompt::Text(text), Suffix::FillInMiddle(suffix)) => {
-                let tokens = tokenize_around(&text, suffix, &model.tokenizer, pause).await?;
-                let images = supply.take_for_ids(&tokens.0)?;
-                let ids = images.place_in_ids(tokens.0, &model.tokenizer)?;
-                (Some(text), (ids, tokens.1), images, String::new())
+                let (ids, places) = tokenize_around(&text, suffix, &model.tokenizer, pause).await?;
+                let images = supply.take_for_ids(&ids)?;
+                Ok(Tokenized {
+                    ids: images.place_in_ids(ids, &model.tokenizer)?,
+                    text: Some(text),
+                    places,
+                    images,
+                    tail: String::new(),
+                })
             }
             (Prompt::Text(text), _) => {
                 let written = supply.with_own_placeholders(text.clone());
                 let images = supply.take_for_text(&written)?;
                 let written = images.place_in_text(written);
-                let tokens = tokenize(&written, add_special, tokenizer, places, pause).await?;
-                (Some(text), tokens, images, String::new())
+                let (ids, places) =
+                    tokenize(&written, add_special, tokenizer, places, pause).await?;
+                Ok(Tokenized {
+                    text: Some(text),
+                    ids,
+                    places,
+                    images,
+                    tail: String::new(),
+                })
             }
-            (prompt, _) => {
-                let ids = match prompt {
-                    Prompt::Mixed(parts) => {
-                        mixed(&parts, add_special, tokenizer, check_size, pause).await?
-                    }
-                    Prompt::Tokens(ids) => ids,
-                    Prompt::Text(_) | Prompt::Conversation(_) => unreachable!("matched above"),
-                };
-                let ids = checked(ids, tokenizer)?;
-                let images = supply.take_for_ids(&ids)?;
-                let ids = images.place_in_ids(ids, &model.tokenizer)?;
-                (None, (ids, Vec::new()), images, String::new())
+            (Prompt::Mixed(parts), _) => {
+                let ids = mixed(&parts, add_special, tokenizer, check_size, pause).await?;
+                Tokenized::of_ids(ids, model, supply)
             }
-        };
-        let (ids, places) = tokens;
+            (Prompt::Tokens(ids), _) => Tokenized::of_ids(ids, model, supply),
+        }
+    }
+
+    /// A prompt that was given as ids, at least in part.
+    fn of_ids(ids: Vec<u32>, model: &ReadyModel, supply: &mut Supply) -> Result<Tokenized> {
+        let ids = checked(ids, &model.prompt_tokenizer())?;
+        let images = supply.take_for_ids(&ids)?;
         Ok(Tokenized {
-            text,
-            ids,
-            places,
+            text: None,
+            ids: images.place_in_ids(ids, &model.tokenizer)?,
+            places: Vec::new(),
             images,
-            tail,
+            tail: String::new(),
         })
     }
 }

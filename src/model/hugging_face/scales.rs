@@ -1,6 +1,6 @@
 //! Scales that are tensors of their own: of matrices of 8-bit floats, and of MXFP4 blocks. Finds which tensor each belongs to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::{
     Error, Result,
@@ -29,7 +29,8 @@ impl Scales {
     /// Takes the scales out of the tensors of a folder.
     ///
     /// # Errors
-    /// [`Error::InvalidModelFile`] for a configuration of another type.
+    /// [`Error::InvalidModelFile`] for a configuration of another type, and naming scales whose tensor the folder lacks or
+    /// has other scales for.
     pub fn take(
         config: &ConfigJson,
         stored: Vec<StoredTensor>,
@@ -44,15 +45,29 @@ impl Scales {
             Some([rows, cols]) => Some([*cols as u64, *rows as u64]),
             _ => None,
         };
-        let (mut tensors, mut others) = (HashMap::new(), Vec::new());
+        let (mut scales, mut others) = (Vec::new(), Vec::new());
         for tensor in stored {
             match owner(&tensor.name) {
-                Some(owner) => {
-                    tensors.insert(owner, tensor);
-                }
+                Some(owner) => scales.push((owner, tensor)),
                 None if OF_ACTIVATIONS.iter().any(|end| tensor.name.ends_with(end)) => {}
                 None => others.push(tensor),
             }
+        }
+        let names: HashSet<&str> = others.iter().map(|tensor| &*tensor.name).collect();
+        let mut tensors: HashMap<String, StoredTensor> = HashMap::new();
+        for (owner, tensor) in scales {
+            let invalid = |fault: String| {
+                let (owner, scales) = (quoted(&owner), quoted(&tensor.name));
+                let what = format!("tensor {owner}, to which the scales {scales} belong, {fault}");
+                Error::InvalidModelFile(what)
+            };
+            if !names.contains(&*owner) {
+                return Err(invalid("is missing".into()));
+            }
+            if let Some(earlier) = tensors.get(&owner) {
+                return Err(invalid(format!("also has {}", quoted(&earlier.name))));
+            }
+            tensors.insert(owner, tensor);
         }
         Ok((Scales { tensors, rectangle }, others))
     }

@@ -255,6 +255,28 @@ fn scales_of_a_tensor_that_has_none_are_refused_by_name() {
     );
 }
 
+/// Weights whose scales are not applied would be wrong by orders of magnitude without a word.
+#[test]
+fn scales_without_a_matrix_of_their_own_are_refused_by_name() {
+    let quantization = json!({ "quant_method": "fp8", "weight_block_size": [128, 128] });
+    let config = config("llama", json!({ "quantization_config": quantization }));
+    let matrix = "model.layers.0.self_attn.o_proj.weight";
+    let [scales, others] = ["_scale_inv", "_scale"].map(|end| format!("{matrix}{end}"));
+    let refused = |tensors: &[_], parts: &[&str]| {
+        let read = block_on(read(&folder(config.clone(), tensors), Quantize::None));
+        is_refused(read, parts);
+    };
+    refused(
+        &[EMBEDDINGS, (&scales, &[1, 1], 2.0)],
+        &[matrix, &scales, "is missing"],
+    );
+    let both = [(&*scales, &[1, 1][..], 2.0), (&others, &[1], 2.0)];
+    refused(
+        &[EMBEDDINGS, (matrix, &[32, 32], 0.5), both[0], both[1]],
+        &[matrix, "also has", &others],
+    );
+}
+
 /// GPT-2's keys have names of their own. Its checkpoints have masks, and no prefix before the names of the
 /// body.
 #[test]
