@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { checkModel, differences } from "./catalog/check.mjs";
 import { dist, numbersOfShape } from "./catalog/plan.mjs";
 import { SHAPES } from "./catalog/shapes.mjs";
+import { writeSizes } from "./catalog/table.mjs";
 import { isProgram, main, mustRun, npmProgram, Remediable, root, say } from "./process.mjs";
 
 const USAGE = `npm run catalog                            computes the numbers of models whose files were not read yet from shapes.mjs
@@ -26,7 +27,11 @@ import type { CatalogNumbers } from "./types.js";
 
 export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = `;
 
+/** Writes the numbers, and the table of sizes of the models whose facts the built package has. */
 async function writeNumbers(numbers) {
+  const { catalog } = await dist("catalog/models.js").catch(() => ({ catalog: [] }));
+  const models = catalog.map((model) => ({ ...model, ...numbers[model.name] }));
+  if (models.length > 0) writeSizes(join(root, "docs/models.md"), models);
   writeFileSync(join(root, NUMBERS), `${HEAD}${JSON.stringify(numbers, null, 2)};\n`);
   await mustRun(npmProgram("biome"), ["format", "--write", NUMBERS]);
 }

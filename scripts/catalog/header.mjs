@@ -1,10 +1,11 @@
 //! Makes the header of a GGUF file from the numbers of an architecture: metadata, and the tensors in the types that llama.cpp's
 //! quantizer gives them. The file has no weights.
 
-const [U32, F32, STRING, ARRAY, I32] = [4, 6, 8, 9, 5];
+const [U32, F32, BOOL, STRING, ARRAY, I32] = [4, 6, 7, 8, 9, 5];
 /** Types of tensors: number in files, elements and bytes of a block. */
 const TYPES = {
   F32: [0, 1, 4],
+  BF16: [30, 1, 2],
   Q5_0: [6, 32, 22],
   Q8_0: [8, 32, 34],
   Q4_K: [12, 256, 144],
@@ -77,6 +78,7 @@ class Writer {
     if (type === STRING) this.string(value);
     else if (type === F32) this.#number(4, (buffer) => buffer.writeFloatLE(value));
     else if (type === I32) this.#number(4, (buffer) => buffer.writeInt32LE(value));
+    else if (type === BOOL) this.bytes(Buffer.from([value ? 1 : 0]));
     else if (type === U32) this.u32(value);
     else {
       const [of, items] = value;
@@ -97,7 +99,9 @@ function metadataOf(shape) {
     own("block_count", U32, layers),
     own("context_length", U32, context),
     own("embedding_length", U32, dim),
-    own("feed_forward_length", U32, ffn),
+    architecture === "gemma4"
+      ? own("feed_forward_length", ARRAY, [I32, layersOf(shape, (layer) => widthOf(shape, layer))])
+      : own("feed_forward_length", U32, ffn),
     own("attention.head_count", U32, heads),
     own("attention.key_length", U32, headDim),
     own("attention.value_length", U32, headDim),
@@ -107,10 +111,10 @@ function metadataOf(shape) {
     ...tokenizerOf(shape),
   ];
   const { attentionLayers } = shape;
-  const kvHeadsOf = (_, layer) => (attentionLayers.includes(layer) ? kvHeads : 0);
+  const kvHeadsOf = (layer) => (attentionLayers.includes(layer) ? kvHeads : 0);
   entries.push(
     attentionLayers
-      ? own("attention.head_count_kv", ARRAY, [I32, Array.from({ length: layers }, kvHeadsOf)])
+      ? own("attention.head_count_kv", ARRAY, [I32, layersOf(shape, kvHeadsOf)])
       : own("attention.head_count_kv", U32, kvHeads),
   );
   if (shape.window) entries.push(own("attention.sliding_window", U32, shape.window));
@@ -119,7 +123,26 @@ function metadataOf(shape) {
     entries.push(own("expert_count", U32, shape.experts));
     entries.push(own("expert_used_count", U32, shape.usedExperts));
   }
-  if (attentionLayers) entries.push(own("shortconv.l_cache", U32, 3));
+  if (architecture === "lfm2") entries.push(own("shortconv.l_cache", U32, 3));
+  for (const [key, value] of Object.entries(shape.ssm ?? {})) {
+    entries.push(own(`ssm.${key}`, U32, value));
+  }
+  if (architecture === "qwen35") {
+    entries.push(own("full_attention_interval", U32, shape.interval));
+    entries.push(own("rope.dimension_count", U32, headDim / 4));
+    entries.push(own("rope.dimension_sections", ARRAY, [I32, [11, 11, 10, 0]]));
+  }
+  if (architecture === "gemma4") {
+    const isLocal = layersOf(shape, (layer) => !isFull(shape, layer));
+    entries.push(own("attention.sliding_window_pattern", ARRAY, [BOOL, isLocal]));
+    entries.push(own("attention.shared_kv_layers", U32, shape.sharedLayers));
+    entries.push(own("embedding_length_per_layer_input", U32, shape.inputs));
+    for (const key of ["attention.key_length_swa", "attention.value_length_swa"]) {
+      entries.push(own(key, U32, shape.localHeadDim));
+    }
+    entries.push(own("rope.dimension_count_swa", U32, shape.localHeadDim));
+  }
+  if (architecture === "granitehybrid") entries.push(own("rope.scaling.finetuned", BOOL, false));
   if (architecture === "phi3") {
     entries.push(own("rope.dimension_count", U32, shape.ropeDims ?? headDim));
     entries.push(own("rope.scaling.original_context_length", U32, 4096));
@@ -129,12 +152,24 @@ function metadataOf(shape) {
     entries.push(own("rope.dimension_sections", ARRAY, [I32, sections]));
   }
   if (architecture === "qwen3vl") entries.push(own("n_deepstack_layers", U32, 3));
-  if (architecture === "granite") {
+  if (/^granite/.test(architecture)) {
     for (const key of ["attention.scale", "embedding_scale", "residual_scale", "logit_scale"]) {
       entries.push(own(key, F32, 1));
     }
   }
   return entries;
+}
+
+const layersOf = ({ layers }, value) => Array.from({ length: layers }, (_, layer) => value(layer));
+
+/** Whether a layer attends to all tokens, where others have a window or a recurrence. */
+function isFull({ attentionLayers, interval }, layer) {
+  return attentionLayers ? attentionLayers.includes(layer) : (layer + 1) % interval === 0;
+}
+
+/** The width of a feed-forward: twice the usual one in layers without keys of their own. */
+function widthOf({ ffn, layers, sharedLayers = 0 }, layer) {
+  return layer < layers - sharedLayers ? ffn : 2 * ffn;
 }
 
 /** A vocabulary of the right size. Its tokens have no meaning: the plan depends on their number alone. */
@@ -166,7 +201,10 @@ function tensorsOf(shape) {
   const { layers, dim, vocab, tied = false } = shape;
   const tensors = [];
   const vector = (name, size, suffix = "weight") =>
-    tensors.push({ name: `${name}.${suffix}`, dims: [size].flat(), type: "F32" });
+    tensors.push({
+      ...{ name: suffix ? `${name}.${suffix}` : name, dims: [size].flat() },
+      type: "F32",
+    });
   const matrix = (name, cols, rows, type = "Q4_K") => {
     let chosen = shape.type === "Q8_0" ? "Q8_0" : type;
     if (cols % TYPES[chosen][1] !== 0) chosen = FALLBACKS[chosen];
@@ -175,9 +213,18 @@ function tensorsOf(shape) {
   const encoder = isEncoder(shape);
   matrix("token_embd", dim, vocab, tied ? "Q6_K" : "Q4_K");
   if (encoder) encoderEnds(shape, vector, tensors);
-  else if (shape.attentionLayers) vector("token_embd_norm", dim);
+  else if (shape.architecture === "lfm2") vector("token_embd_norm", dim);
   else vector("output_norm", dim);
   if (!tied && !encoder) matrix("output", dim, vocab, "Q6_K");
+  if (shape.architecture === "gemma4") {
+    matrix("per_layer_token_embd", shape.inputs * layers, vocab, shape.inputsType);
+    tensors.push({
+      ...{ name: "per_layer_model_proj.weight", dims: [dim, shape.inputs * layers] },
+      type: "BF16",
+    });
+    vector("per_layer_proj_norm", shape.inputs);
+    vector("rope_freqs", shape.headDim / 2);
+  }
   if (shape.architecture === "phi3") {
     const pairs = (shape.ropeDims ?? shape.headDim) / 2;
     vector("rope_factors_long", pairs);
@@ -211,10 +258,41 @@ function encoderEnds({ architecture, dim, context }, vector, tensors) {
   for (const suffix of ["weight", "bias"]) vector("token_embd_norm", dim, suffix);
 }
 
-function mixer({ shape, layer, more, vector, matrix }) {
-  const { architecture, dim, heads, kvHeads, headDim } = shape;
+/** A gated delta net (`qwen35`) or Mamba 2 (`granitehybrid`). */
+function recurrence({ shape, vector, matrix }) {
+  const { architecture, dim, ssm } = shape;
+  const { inner_size: inner, time_step_rank: heads, group_count: groups } = ssm;
+  const channels = inner + 2 * groups * ssm.state_size;
+  vector("ssm_dt", heads, "bias");
+  vector("ssm_conv1d", [ssm.conv_kernel, channels]);
+  matrix("ssm_out", inner, dim);
+  if (architecture === "qwen35") {
+    matrix("attn_qkv", dim, channels, "Q5_K");
+    matrix("attn_gate", dim, inner);
+    matrix("ssm_alpha", dim, heads);
+    matrix("ssm_beta", dim, heads);
+    vector("ssm_a", heads, "");
+    vector("ssm_norm", inner / heads);
+    return;
+  }
+  matrix("ssm_in", dim, inner + channels + heads);
+  vector("ssm_conv1d", channels, "bias");
+  vector("ssm_a", [1, heads], "");
+  vector("ssm_d", [1, heads], "");
+  vector("ssm_norm", [inner / groups, groups]);
+}
+
+function mixer(one) {
+  const { shape, layer, more, vector, matrix } = one;
+  const { architecture, dim, heads, kvHeads } = shape;
+  const isLocal = architecture === "gemma4" && !isFull(shape, layer);
+  const headDim = isLocal ? shape.localHeadDim : shape.headDim;
   const [q, kv] = [heads * headDim, kvHeads * headDim];
-  if (shape.attentionLayers && !shape.attentionLayers.includes(layer)) {
+  if (shape.ssm && !isFull(shape, layer)) {
+    recurrence(one);
+    return;
+  }
+  if (architecture === "lfm2" && !isFull(shape, layer)) {
     matrix("shortconv.in_proj", dim, 3 * dim);
     matrix("shortconv.out_proj", dim, dim);
     // F32, as the quantizer leaves it.
@@ -224,7 +302,8 @@ function mixer({ shape, layer, more, vector, matrix }) {
   if (architecture === "phi3" || architecture === "nomic-bert") {
     matrix("attn_qkv", dim, q + 2 * kv, "Q5_K");
   } else {
-    matrix("attn_q", dim, q);
+    // With the rows of the gate of its output.
+    matrix("attn_q", dim, architecture === "qwen35" ? 2 * q : q);
     matrix("attn_k", dim, kv);
     matrix("attn_v", dim, kv, more);
   }
@@ -235,7 +314,7 @@ function mixer({ shape, layer, more, vector, matrix }) {
     vector("attn_v", kv, "bias");
   }
   if (architecture === "bert") vector("attn_output", dim, "bias");
-  if (/^(qwen3|qwen3vl|gemma3|gemma-embedding|exaone4|lfm2)$/.test(architecture)) {
+  if (/^(qwen3|qwen3vl|qwen35|gemma3|gemma4|gemma-embedding|exaone4|lfm2)$/.test(architecture)) {
     vector("attn_q_norm", headDim);
     vector("attn_k_norm", headDim);
   }
@@ -245,8 +324,15 @@ function mixer({ shape, layer, more, vector, matrix }) {
   }
 }
 
-function feedForward({ shape, more, vector, matrix }) {
-  const { architecture, dim, ffn, experts } = shape;
+function feedForward({ shape, layer, more, vector, matrix }) {
+  const { architecture, dim, experts } = shape;
+  const ffn = widthOf(shape, layer);
+  if (architecture === "gemma4") {
+    matrix("inp_gate", dim, shape.inputs);
+    matrix("proj", shape.inputs, dim);
+    vector("post_norm", dim);
+    vector("layer_output_scale", 1);
+  }
   if (experts) {
     vector("ffn_gate_inp", [dim, experts]);
     matrix("ffn_gate_exps", dim, [ffn, experts]);
@@ -275,7 +361,12 @@ function norms({ shape: { architecture, dim }, vector }) {
     return;
   }
   const isAfterOnly = /^(olmo2|exaone4)$/.test(architecture);
-  if (isAfterOnly || /^gemma(2|3|-embedding)$/.test(architecture)) {
+  if (architecture === "qwen35") {
+    vector("attn_norm", dim);
+    vector("post_attention_norm", dim);
+    return;
+  }
+  if (isAfterOnly || /^gemma(2|3|4|-embedding)$/.test(architecture)) {
     vector("post_attention_norm", dim);
     vector("post_ffw_norm", dim);
   }

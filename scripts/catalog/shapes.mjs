@@ -29,6 +29,22 @@ const lfm2 = {
   ...{ architecture: "lfm2", layers: 16, vocab: 65536, context: 128000, tied: true, headDim: 64 },
   attentionLayers: [2, 5, 8, 10, 12, 14],
 };
+const qwen35 = {
+  ...{ architecture: "qwen35", vocab: 248320, context: 262144, tied: true, headDim: 256 },
+  interval: 4,
+};
+/** Of so many value heads. */
+const deltaNet = (heads) => ({
+  ...{ conv_kernel: 4, state_size: 128, group_count: 16, time_step_rank: heads },
+  inner_size: 128 * heads,
+});
+const granite4 = {
+  ...{ architecture: "granitehybrid", vocab: 100352, tied: true, heads: 12, kvHeads: 4 },
+};
+/** Of 48 heads. */
+const mamba2 = (inner) => ({
+  ...{ conv_kernel: 4, state_size: 128, group_count: 1, time_step_rank: 48, inner_size: inner },
+});
 const bert = { architecture: "bert", vocab: 30522, context: 512, layers: 12 };
 
 /**
@@ -57,6 +73,18 @@ export const SHAPES = {
   "qwen3-4b": { ...qwen3_4b, type: "Q4_K_M" },
   "qwen3-4b-instruct-2507": { ...qwen3_4b, context: 262144, type: "Q4_K_M" },
   "qwen3-4b-thinking-2507": { ...qwen3_4b, context: 262144, type: "Q4_K_M" },
+  "qwen3.5-0.8b": {
+    ...{ ...qwen35, layers: 24, dim: 1024, ffn: 3584, heads: 8, kvHeads: 2, ssm: deltaNet(16) },
+    ...{ type: "Q4_K_M", projectorBytes: 204_987_232 },
+  },
+  "qwen3.5-2b": {
+    ...{ ...qwen35, layers: 24, dim: 2048, ffn: 6144, heads: 8, kvHeads: 2, ssm: deltaNet(16) },
+    ...{ type: "Q4_K_M", projectorBytes: 668_227_264 },
+  },
+  "qwen3.5-4b": {
+    ...{ ...qwen35, layers: 32, dim: 2560, ffn: 9216, heads: 16, kvHeads: 4, ssm: deltaNet(32) },
+    type: "Q4_K_M",
+  },
   "qwen2.5-0.5b-instruct": { ...qwen25_05b, type: "Q4_K_M" },
   "qwen2.5-1.5b-instruct": { ...qwen25_15b, type: "Q4_K_M" },
   "qwen2.5-3b-instruct": { ...qwen25_3b, type: "Q4_K_M" },
@@ -98,6 +126,13 @@ export const SHAPES = {
     ...{ ...gemma3, layers: 34, dim: 2560, ffn: 10240, heads: 8, kvHeads: 4, window: 1024 },
     ...{ context: 131072, type: "Q4_K_M", projectorBytes: 851_251_104 },
   },
+  "gemma-4-e2b-it": {
+    ...{ architecture: "gemma4", layers: 35, dim: 1536, ffn: 6144, heads: 8, kvHeads: 1 },
+    ...{ headDim: 512, localHeadDim: 256, interval: 5, sharedLayers: 20, inputs: 256 },
+    ...{ vocab: 262144, context: 131072, window: 512, tied: true, type: "Q4_K_M" },
+    // The quantizer's own choice is Q6_K.
+    ...{ inputsType: "Q5_K", projectorBytes: 985_654_080 },
+  },
   "gemma-2-2b-it": {
     ...{ architecture: "gemma2", layers: 26, dim: 2304, ffn: 9216, heads: 8, kvHeads: 4 },
     ...{ headDim: 256, vocab: 256000, context: 8192, window: 4096, tied: true, type: "Q4_K_M" },
@@ -114,6 +149,17 @@ export const SHAPES = {
   "granite-3.3-2b-instruct": {
     ...{ architecture: "granite", layers: 40, dim: 2048, ffn: 8192, heads: 32, kvHeads: 8 },
     ...{ headDim: 64, vocab: 49159, context: 131072, tied: true, type: "Q4_K_M" },
+  },
+  "granite-4.0-h-350m": {
+    ...{ ...granite4, layers: 32, dim: 768, ffn: 2048, headDim: 64, context: 32768 },
+    ...{ attentionLayers: [10, 13, 17, 27], ssm: mamba2(1536), type: "Q8_0" },
+  },
+  "granite-4.0-h-1b": {
+    ...{ ...granite4, layers: 40, dim: 1536, ffn: 4096, headDim: 128, context: 131072 },
+    ...{ attentionLayers: [5, 15, 25, 35], ssm: mamba2(3072), type: "Q4_K_M" },
+  },
+  "lfm2.5-1.2b-instruct": {
+    ...{ ...lfm2, dim: 2048, ffn: 8192, heads: 32, kvHeads: 8, type: "Q4_K_M" },
   },
   "lfm2-350m": { ...lfm2, dim: 1024, ffn: 4608, heads: 16, kvHeads: 8, type: "Q8_0" },
   "lfm2-700m": { ...lfm2, dim: 1536, ffn: 6912, heads: 24, kvHeads: 8, type: "Q4_K_M" },

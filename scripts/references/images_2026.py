@@ -14,10 +14,13 @@ sys.dont_write_bytecode = True
 import numpy as np  # noqa: E402
 from PIL import Image  # noqa: E402
 from transformers import Lfm2VlImageProcessor  # noqa: E402
+from transformers.models.gemma4.image_processing_pil_gemma4 import Gemma4ImageProcessorPil  # noqa: E402
 
 FILE = Path(__file__).parents[2] / "src/images/references_2026.json"
 # Width, height. Whole ones, one as large as a whole one may be, and ones that are cut.
 LFM2VL = [(9, 20), (37, 61), (48, 64), (56, 64), (90, 40), (64, 64), (300, 7), (20, 150), (200, 150), (96, 30)]
+
+GEMMA4 = [(37, 61), (200, 50), (9, 20), (100, 100), (84, 120), (1, 300), (400, 2), (1, 1), (640, 13)]
 
 
 def image(width, height):
@@ -61,6 +64,15 @@ def lfm2vl_parts(own, processor):
     return parts, [int(rows), int(columns)]
 
 
+def gemma4_pixels(own, rows, patch):
+    """An image as Gemma 4's processor with Pillow resizes it, `[height, width, 3]`."""
+    source = image(*own)
+    resized = Gemma4ImageProcessorPil().aspect_ratio_preserving_resize(
+        source.transpose(2, 0, 1), patch, 9 * rows, 3, Image.BICUBIC,
+    )  # fmt: skip
+    return np.ascontiguousarray(np.asarray(resized).transpose(1, 2, 0)).astype(np.uint8)
+
+
 def hashes(parts):
     return [fnv1a(np.ascontiguousarray(part).tobytes()) for part in parts]
 
@@ -75,8 +87,16 @@ def lfm2vl():
         yield {"from": own, "rows": rows, "side": 2 * patch, "tile": tile, "grid": grid, "hashes": hashes(parts)}
 
 
+def gemma4():
+    rows, patch = 70, 4
+    for own in GEMMA4:
+        pixels = gemma4_pixels(own, rows, patch)
+        height, width, _ = pixels.shape
+        yield {"from": own, "rows": rows, "side": 3 * patch, "to": [width, height], "hash": hashes([pixels])[0]}
+
+
 def main():
-    lists = {"grids_and_tiles": list(lfm2vl())}
+    lists = {"grids_and_tiles": list(lfm2vl()), "largest": list(gemma4())}
     texts = {name: ",\n".join(json.dumps(it, separators=(",", ":")) for it in rows) for name, rows in lists.items()}
     FILE.write_text("{" + ",\n".join(f'"{name}": [\n{text}\n]' for name, text in texts.items()) + "}\n")
 

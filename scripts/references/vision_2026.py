@@ -19,6 +19,8 @@ import gguf  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from transformers import (  # noqa: E402
+    Gemma4Config,
+    Gemma4ForConditionalGeneration,
     Lfm2VlConfig,
     Lfm2VlForConditionalGeneration,
     Lfm2VlImageProcessor,
@@ -26,10 +28,12 @@ from transformers import (  # noqa: E402
     Qwen3_5ForConditionalGeneration,
 )
 
+from transformers.modeling_outputs import BaseModelOutputWithPooling  # noqa: E402
+
 import archive  # noqa: E402
 import tiny_tokenizer  # noqa: E402
 import vision_grids  # noqa: E402
-from images_2026 import image, lfm2vl_parts, patches_of  # noqa: E402
+from images_2026 import gemma4_pixels, lfm2vl_parts, patches_of  # noqa: E402
 from vision_grids import FOLDER, IMAGE, PIXELS, TOKENIZER, VIDEO, VISION_START, add_tensors, add_vision, writer  # noqa: E402
 
 SIZES = {
@@ -40,7 +44,7 @@ SIZES = {
 
 
 def deviation(key, value):
-    if value.ndim == 1 or "conv" in key:
+    if value.ndim <= 1 or "conv" in key:
         return 0.2
     if "embed" in key:
         return 0.3
@@ -63,7 +67,7 @@ def fill(model, name, centre):
 
 def is_plain(key, value):
     """Whether files hold a tensor as F32."""
-    return value.ndim == 1 or re.search("pos_embed|position_embedding|conv1d|conv.conv", key) is not None
+    return value.ndim <= 1 or re.search("pos_embed|position_embedding|conv1d|conv.conv", key) is not None
 
 
 def is_norm(key):
@@ -337,7 +341,169 @@ def lfm2vl():
         describe("lfm2vl", sizes, features, prompt, found, moved)
 
 
-MODELS = {"qwen35": qwen35, "lfm2vl": lfm2vl}
+GEMMA4_TOKENS = ["<pad>", "<eos>", "<bos>", "<|image>", "<image|>", "<|image|>", "<|turn>", "<turn|>"]
+# The roles and images of Gemma 4's own template.
+GEMMA4_TEMPLATE = """{{ bos_token }}{% for message in messages %}<|turn>
+{{- 'model' if message['role'] == 'assistant' else message['role'] }}
+{% if message['content'] is string %}{{ message['content'] }}{% else %}{% for item in message['content'] %}
+{%- if item['type'] == 'image' %}<|image|>{% else %}{{ item['text'] }}{% endif %}{% endfor %}{% endif %}<turn|>
+{% endfor %}{% if add_generation_prompt %}<|turn>model
+{% endif %}"""
+# The names of parts of the tower in files.
+GEMMA4_NAMES = {
+    "input_layernorm": "ln1", "post_attention_layernorm": "attn_post_norm", "pre_feedforward_layernorm": "ln2",
+    "post_feedforward_layernorm": "ffn_post_norm", "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
+    "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_out", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+}  # fmt: skip
+
+
+def gemma4_name(key):
+    """The name of a tensor of the tower in `mmproj` files."""
+    inner = key.removeprefix("model.vision_tower.")
+    if inner.startswith("encoder.layers."):
+        layer, module = inner.removeprefix("encoder.layers.").split(".", 1)
+        module, suffix = module.replace(".linear.", ".").rsplit(".", 1)
+        return f"v.blk.{layer}.{GEMMA4_NAMES[module]}.{suffix}"
+    return {
+        "patch_embedder.input_proj.weight": "v.patch_embd.weight",
+        "patch_embedder.position_embedding_table": "v.position_embd.weight",
+        "model.embed_vision.embedding_projection.weight": "mm.input_projection.weight",
+    }[inner]
+
+
+def gemma4_features(model, parts, patch):
+    """The rows of images, whose patches fill no batch."""
+    for part in parts:
+        patches, (rows, columns) = patches_of(part.astype(np.float32) / 255, patch)
+        places = torch.tensor([[x, y] for y in range(rows) for x in range(columns)])
+        found = model.model.get_image_features(torch.from_numpy(patches)[None], image_position_ids=places[None])
+        yield found.pooler_output[0]
+
+
+def gemma4_text(config, state):
+    """The file of the text model, and the places of its tensors."""
+    texts, of_text = config.text_config, "model.language_model."
+    layers = texts.num_hidden_layers
+    text = Text("gemma4", layers, of_text)
+    for key, value in state.items():
+        if not key.startswith(of_text):
+            continue
+        if key.endswith("layer_scalar"):
+            text.add(key, value, f"blk.{key.split('.')[3]}.layer_output_scale.weight")
+        else:
+            text.add(key, value)
+    # Only a quarter of the pairs of global layers turns.
+    text.tensors["rope_freqs.weight"] = np.array([1.0] * 4 + [1e30] * 12, np.float32)
+    file = writer(FOLDER / "gemma4.gguf", "gemma4", "gemma4")
+    add_text_keys(file, texts, texts.num_key_value_heads)
+    file.add_feed_forward_length([texts.intermediate_size] * layers)
+    file.add_layer_norm_rms_eps(texts.rms_norm_eps)
+    file.add_rope_freq_base(1e6)
+    file.add_rope_freq_base_swa(1e4)
+    file.add_key_length(32)
+    file.add_value_length(32)
+    file.add_key_length_swa(16)
+    file.add_value_length_swa(16)
+    file.add_rope_dimension_count(32)
+    file.add_rope_dimension_count_swa(16)
+    file.add_final_logit_softcapping(texts.final_logit_softcapping)
+    file.add_sliding_window(texts.sliding_window)
+    file.add_sliding_window_pattern([kind == "sliding_attention" for kind in texts.layer_types])
+    file.add_shared_kv_layers(texts.num_kv_shared_layers)
+    file.add_embedding_length_per_layer_input(texts.hidden_size_per_layer_input)
+    write(file, text, ("qwen2", GEMMA4_TOKENS, "<bos>", "<turn|>", True), GEMMA4_TEMPLATE)
+    return text
+
+
+def gemma4():
+    """Values per layer, limits of values, images of up to 70 rows."""
+    token = tiny_tokenizer.byte_level(GEMMA4_TOKENS)[0].index
+    patch, rows = 4, 70
+    config = Gemma4Config(
+        text_config=SIZES | {
+            "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 2, "num_key_value_heads": 1,
+            "layer_types": ["sliding_attention", "full_attention"] * 2, "head_dim": 16, "global_head_dim": 32,
+            "sliding_window": 24, "final_logit_softcapping": 8.0, "vocab_size_per_layer_input": tiny_tokenizer.VOCAB_SIZE,
+            "hidden_size_per_layer_input": 16, "num_kv_shared_layers": 2, "pad_token_id": 0, "tie_word_embeddings": True,
+        },
+        vision_config={
+            "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2, "num_attention_heads": 3,
+            "num_key_value_heads": 3, "head_dim": 16, "patch_size": patch, "position_embedding_size": 256,
+            "use_clipped_linears": True,
+        },
+        audio_config=None, image_token_id=token("<|image|>"), boi_token_id=token("<|image>"),
+        eoi_token_id=token("<image|>"), video_token_id=319, audio_token_id=318, tie_word_embeddings=True,
+    )  # fmt: skip
+    config._attn_implementation = "eager"
+    model = Gemma4ForConditionalGeneration(config).float().eval()
+    bounds = {"input_min": -1.4, "input_max": 1.1, "output_min": -1.6, "output_max": 1.9}
+
+    def centre(key):
+        return 0.7 if key.endswith("layer_scalar") else float(is_norm(key))
+
+    with torch.no_grad():
+        state = fill(model, "gemma4", centre)
+        for key, value in state.items():
+            if (bound := key.rsplit(".", 1)[1]) in bounds:
+                value.fill_(bounds[bound])
+    text = gemma4_text(config, state)
+    texts, vision = config.text_config, config.vision_config
+    file = writer(FOLDER / "gemma4.mmproj.gguf", "clip", "gemma4")
+    tensors, places = {}, {}
+    forms = {"model.vision_tower.patch_embedder.input_proj.weight": "channels last"}
+    for key, value in state.items():
+        if "vision" in key:
+            name, array = gemma4_name(key), value.numpy()
+            tensors[name] = convolution(array, patch) if key in forms else array.reshape(array.shape or (1,))
+            places[key] = [name]
+    # The keys that the converter writes.
+    file.add_type(gguf.GGUFType.MMPROJ)
+    file.add_clip_has_vision_encoder(True)
+    file.add_clip_vision_projector_type("gemma4v")
+    file.add_vision_projection_dim(texts.hidden_size)
+    file.add_vision_image_size(224)
+    file.add_vision_patch_size(patch)
+    file.add_vision_embedding_length(vision.hidden_size)
+    file.add_vision_feed_forward_length(vision.intermediate_size)
+    file.add_vision_block_count(vision.num_hidden_layers)
+    file.add_vision_head_count(vision.num_attention_heads)
+    file.add_vision_attention_layernorm_eps(vision.rms_norm_eps)
+    file.add_vision_image_mean([0.0] * 3)
+    file.add_vision_image_std([1.0] * 3)
+    # Which converters leave out: it is 280 in all of the family's models.
+    file.add_uint32("clip.vision.max_rows", rows)
+    add_tensors(file, tensors)
+    preprocessor = {"max_soft_tokens": rows, "image_mean": [0.0] * 3, "image_std": [1.0] * 3}
+    vision_grids.write_folder("gemma4", config, state, text.places, places, preprocessor, forms=text.forms | forms)
+
+    sizes = [[37, 61], [200, 50]]
+    parts = [gemma4_pixels(size, rows, patch) for size in sizes]
+    with torch.no_grad():
+        features = list(gemma4_features(model, parts, patch))
+        image = [config.image_token_id]
+        prompt = [token("<bos>"), *text_of(30, 1)]
+        for at in range(len(parts)):
+            prompt += [token("<|image>"), -at - 1, token("<image|>"), *text_of(3, at)]
+        ids = [id for it in prompt for id in ([it] if it >= 0 else image * len(features[-it - 1]))]
+        ids = torch.tensor([ids])
+
+        def logits(features):
+            output = BaseModelOutputWithPooling(pooler_output=features)
+            found = model(ids, mm_encoder_outputs={"image": output}, use_cache=False)
+            return found.logits[0].numpy()
+
+        found = logits(features)
+        moved = np.abs(found - logits([rows.flip(0) for rows in features]))[-1].max()
+        describe("gemma4", sizes, features, prompt, found, moved)
+        for layer in model.model.vision_tower.modules():
+            if hasattr(layer, "use_clipped_linears"):
+                layer.use_clipped_linears = False
+        moved = max(float((a - b).abs().max()) for a, b in zip(features, gemma4_features(model, parts, patch)))
+        assert moved > 0.3, f"limits move rows by {moved} only"
+
+
+MODELS = {"qwen35": qwen35, "lfm2vl": lfm2vl, "gemma4": gemma4}
 
 
 def main():

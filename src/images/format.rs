@@ -2,7 +2,7 @@
 //! sizes that its pixels get, and the text and the pixels that it becomes.
 
 use super::bounds::check_size;
-use super::{Filter, Grid, GridSizes, Image, TileSizes, tiles};
+use super::{Filter, Grid, GridSizes, Image, TileSizes, grid, tiles};
 
 /// An image of this width and a height of 1 is as narrow as any that matters.
 const MAX_ASPECT: usize = 1 << 20;
@@ -79,6 +79,13 @@ pub enum ImageGeometry {
     Grid(GridSizes),
     /// The same; large images are cut into squares of one size, too.
     GridAndTiles(GridSizes, TileSizes),
+    /// The whole image in the largest size with about its aspect ratio, a row per square of pixels.
+    Largest {
+        /// Width and height of the square that becomes a row, in pixels.
+        side: usize,
+        /// Most rows.
+        rows: usize,
+    },
 }
 
 /// The size of a resized image and the tiles that it is cut into.
@@ -130,6 +137,10 @@ impl ImageGeometry {
             }
             ImageGeometry::Stretched { size, rows } => Layout::whole([size, size], rows),
             ImageGeometry::Grid(sizes) => sizes.layout(own),
+            ImageGeometry::Largest { side, rows } => {
+                let size = grid::largest(own, side, rows);
+                Layout::whole(size, size[0] / side * (size[1] / side))
+            }
             ImageGeometry::GridAndTiles(sizes, tiles) => {
                 let size = tiles.size;
                 let grid = tiles.grid(own, sizes);
@@ -163,6 +174,8 @@ impl ImageGeometry {
                 let least = sizes.min_pixels.div_ceil(square).clamp(1, most);
                 ("any", sizes.side, None, [least, most])
             }
+            // A side of less than two squares is one.
+            ImageGeometry::Largest { side, rows } => ("any", side, None, [(rows / 2).max(1), rows]),
             ImageGeometry::GridAndTiles(sizes, tiles) => {
                 let any = ImageGeometry::Grid(sizes).summary();
                 let tile = sizes.rows([tiles.size, tiles.size]);

@@ -64,6 +64,21 @@ impl GridSizes {
     }
 }
 
+/// The largest size of whole squares of `side` pixels with about the aspect ratio of an image, in which it has at most so
+/// many `rows`, as the image processor of Gemma 4 does it.
+pub(super) fn largest(own: [usize; 2], side: usize, rows: usize) -> [usize; 2] {
+    let [width, height] = own.map(|length| length as f64);
+    let factor = ((rows * side.pow(2)) as f64 / (width * height)).sqrt();
+    let squares = |length: f64| (factor * length / side as f64).floor() as usize;
+    let ratio = |long: f64, short: f64| ((long / short).floor() as usize).clamp(1, rows);
+    let squares = match [squares(width), squares(height)] {
+        [_, 0] => [ratio(width, height), 1],
+        [0, _] => [1, ratio(height, width)],
+        both => both,
+    };
+    squares.map(|count| count * side)
+}
+
 #[cfg(test)]
 mod tests {
     use super::GridSizes;

@@ -17,6 +17,16 @@ struct References {
 #[derive(Deserialize)]
 struct Later {
     grids_and_tiles: Vec<CutOrWhole>,
+    largest: Vec<Enlarged>,
+}
+
+#[derive(Deserialize)]
+struct Enlarged {
+    from: [usize; 2],
+    rows: usize,
+    side: usize,
+    to: [usize; 2],
+    hash: String,
 }
 
 #[derive(Deserialize)]
@@ -290,8 +300,31 @@ fn large_images_are_cut_beside_the_whole_in_a_size_of_its_own() {
     }
 }
 
-fn formats() -> [ImageFormat; 4] {
+fn largest(side: usize, rows: usize) -> ImageFormat {
+    ImageFormat {
+        markup: &PLAIN,
+        filter: Filter::Bicubic,
+        geometry: ImageGeometry::Largest { side, rows },
+    }
+}
+
+#[test]
+fn images_get_the_largest_size_of_the_processor() {
+    for case in later().largest {
+        let parts = largest(case.side, case.rows).parts(&image(case.from));
+        let [Part::Pixels(found, rows)] = &parts[..] else {
+            panic!("{} parts", parts.len());
+        };
+        assert_eq!([found.width, found.height], case.to, "{:?}", case.from);
+        assert_eq!(fnv1a(&found.rgb), case.hash, "{:?}", case.from);
+        let squares = case.to.map(|pixels| pixels / case.side);
+        assert_eq!(*rows, squares[0] * squares[1]);
+    }
+}
+
+fn formats() -> [ImageFormat; 5] {
     [
+        largest(48, 280),
         grid_and_tiles(32, [64, 256], 512),
         tiles(64, 256, 3),
         stretched(96, 7),
@@ -333,7 +366,7 @@ fn sizes_beyond_the_bounds_are_refused() {
         assert!(format.cost([8192, 8192]).is_ok());
         assert!(format.cost([164, 32_767]).is_ok());
     }
-    let [_, cut, whole, any] = formats();
+    let [_, _, cut, whole, any] = formats();
     assert!(any.cost([1, 200]).is_ok());
     let message = any.cost([201, 1]).unwrap_err();
     assert!(message.contains("200 times"), "{message}");

@@ -9,7 +9,7 @@ use super::{
     },
     load::TowerPlan,
     patch_grid::PatchGrid,
-    vision::{Join, VisionConfig},
+    vision::{Join, LearnedPositions, VisionConfig},
 };
 use crate::{
     Error, Result,
@@ -83,9 +83,13 @@ impl Vision {
             .forward(patches, positions, &mut self.kv, &self.steps);
         let joined = match self.config.tower.projector.join {
             Join::Concatenate => self.tower.joined(x),
-            Join::Mean => {
+            join => {
                 let dim = self.config.layers.dim;
-                let means = means(&self.floats(x).await?, self.config.square(), dim);
+                let mut means = means(&self.floats(x).await?, self.config.square(), dim);
+                if join == Join::LargeMean {
+                    let root = (dim as f32).sqrt();
+                    means.iter_mut().for_each(|mean| *mean *= root);
+                }
                 upload(&self.device, means, dim)
             }
         };
@@ -126,7 +130,11 @@ impl Vision {
         let (_, positions) = match self.positions.take().filter(|(of, _)| *of == grid) {
             Some(kept) => self.positions.insert(kept),
             None => {
-                let (kind, side) = (self.config.tower.positions, self.config.position_side());
+                let kind = self.config.tower.positions;
+                let side = match kind {
+                    LearnedPositions::PerAxis => self.config.longest_side(),
+                    _ => self.config.position_side(),
+                };
                 let positions = grid.positions(table, side, kind);
                 let positions = upload(&self.device, positions, self.config.layers.dim);
                 self.positions.insert((grid, positions))

@@ -97,6 +97,9 @@ impl PatchGrid {
 
     /// A learned position for each patch, `[patches, dim]`, from `table` `[side * side, dim]`, which covers the whole image.
     pub(super) fn positions(self, table: &[f32], side: usize, kind: LearnedPositions) -> Vec<f32> {
+        if kind == LearnedPositions::PerAxis {
+            return self.positions_per_axis(table, side);
+        }
         let dim = table.len() / (side * side);
         let along = |count| match kind {
             LearnedPositions::Resized => resized(count, side),
@@ -116,6 +119,18 @@ impl PatchGrid {
             }
         }
         values
+    }
+
+    /// The sum of an entry for the column and one for the row, of `table` `[2, side, dim]`.
+    fn positions_per_axis(self, table: &[f32], side: usize) -> Vec<f32> {
+        let (columns, rows) = table.split_at(table.len() / 2);
+        let dim = columns.len() / side;
+        let entry = |axis: &[f32], at: usize| axis[at * dim..(at + 1) * dim].to_vec();
+        let positions = self.places().flat_map(|[y, x]| {
+            let sums = entry(columns, x).into_iter().zip(entry(rows, y));
+            sums.map(|(column, row)| column + row)
+        });
+        positions.collect()
     }
 }
 

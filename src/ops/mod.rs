@@ -47,6 +47,7 @@ pub mod gated_norm;
 pub mod gated_product;
 pub mod group_experts;
 pub mod last_row;
+pub mod limit;
 pub mod linear_recurrence;
 pub mod norm;
 pub mod product;

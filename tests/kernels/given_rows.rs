@@ -1,13 +1,14 @@
 //! Ops of models that take images: rotary positions of parts, and values that are added to outputs of layers.
 
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 use inpage::ops::{
-    InPlace, Variant,
+    Activation, Finish, InPlace, Variant,
     add_given::{GivenRows, add_given},
     attention::{AttentionShape, attention},
     attention_split::attention_split,
     gate_columns::gate_columns,
     kv_memory::{KvFormat, KvMemory},
+    limit::limit,
     rope_kv::{RopeShape, rope_kv, turns, turns_by_parts},
     step::{Rotary, Segment, Step},
     word_rows::word_rows,
@@ -220,6 +221,36 @@ fn columns_of_a_wider_tensor_gate_as_their_twin() {
         let exact: Vec<f32> = exact.collect();
         assert_eq!(run(gpu.device()), exact, "from column {first}");
         assert_eq!(run(&cpu), exact, "from column {first}");
+    }
+}
+
+#[test]
+fn limited_values_are_those_of_their_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(35));
+    let (tokens, cols) = (5, 36);
+    let x = noise.floats(tokens * cols);
+    let gelu = Finish::Activation(Activation::Gelu);
+    for (bounds, finish) in [
+        ([-0.25, 0.5], Finish::Plain),
+        ([f32::MIN, 0.125], Finish::Plain),
+        ([-0.5, f32::MAX], gelu),
+    ] {
+        let run = |device: &Device| {
+            let bounds = Tensor::from_data(bounds, device);
+            values(limit(tensor(&x, [tokens, cols], device), bounds, finish))
+        };
+        let exact = x.iter().map(|x| match finish {
+            Finish::Plain => x.clamp(bounds[0], bounds[1]),
+            _ => Activation::Gelu.apply(x.clamp(bounds[0], bounds[1])),
+        });
+        let exact: Vec<f32> = exact.collect();
+        assert_eq!(run(&cpu), exact, "{bounds:?}");
+        for (found, exact) in run(gpu.device()).iter().zip(&exact) {
+            assert!(
+                (found - exact).abs() <= 1e-6,
+                "{found} for {exact}, {bounds:?}"
+            );
+        }
     }
 }
 

@@ -9,6 +9,7 @@ import { createEngine, cache, inspectModel } from "inpage";
 import { catalog } from "inpage/catalog";
 import { headerOf } from "../../scripts/catalog/header.mjs";
 import { SHAPES } from "../../scripts/catalog/shapes.mjs";
+import { sizesOf } from "../../scripts/catalog/table.mjs";
 import { root } from "../../scripts/process.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
 import { startHub } from "../delivery/hub_server.mjs";
@@ -57,6 +58,11 @@ const command = (...args) => runNode(join(root, "www/bin/inpage.mjs"), ...args);
 const check = (...args) => runNode(join(root, "scripts/catalog.mjs"), "--check", ...args);
 
 describe("the catalog", () => {
+  test("has the sizes that the list of models tells", () => {
+    const text = readFileSync(join(root, "docs/models.md"), "utf8");
+    assert.ok(text.includes(sizesOf(catalog)), "npm run catalog writes the table");
+  });
+
   test("has a model for each task, and each name once", () => {
     assert.ok(catalog.length >= 25, `${catalog.length} models`);
     assert.equal(new Set(catalog.map(({ name }) => name)).size, catalog.length);

@@ -144,7 +144,7 @@ fn parts(keys: &Keys, pairs: usize) -> Result<Option<RopeParts>> {
         .sizes(&keys.name("rope.dimension_sections"))?;
     let sections = match is_stated {
         Some(_) => RopeParts::read_sections(keys, pairs)?,
-        None if pairs == SECTIONS.iter().sum() => SECTIONS,
+        None if pairs == SECTIONS.iter().sum::<usize>() => SECTIONS,
         None => return Ok(None),
     };
     Ok(Some(RopeParts::Interleaved(sections)))

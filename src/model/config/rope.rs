@@ -24,6 +24,9 @@ pub enum RopePairs {
     Adjacent,
     /// Elements i and i + dims / 2 (GPT-NeoX).
     Halves,
+    /// Elements i and i + dims / 4 of each half, of which the first turns by column and the second by row. The loader puts
+    /// rows in the order of [`Halves`](RopePairs::Halves).
+    Quarters,
 }
 
 /// Rotary embedding of queries and keys.

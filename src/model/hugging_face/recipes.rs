@@ -171,6 +171,7 @@ fn ty(name: &str, part: &Part, tied: bool, quantize: Quantize) -> TensorType {
         | Part::Transposed(stored)
         | Part::Frame(stored, _)
         | Part::Selected(stored, _)
+        | Part::ChannelsFirst(stored)
         | Part::NegatedExp(stored)
         | Part::Alternate(stored, _) => stored.ty,
         Part::Mxfp4(_) => return TensorType::MXFP4,

@@ -110,6 +110,10 @@ pub async fn read<F: ModelFiles>(
         None => None,
     };
     let folder = FolderJson::new(&family.folder, config, preprocessor)?;
+    let inputs = folder.text.number("hidden_size_per_layer_input")?;
+    if family.tower.needs_layer_inputs && inputs == Some(0.0) {
+        return Ok(None);
+    }
     let deepstack = layers(&folder.vision, DEEPSTACK, family.folder.deepstack)?;
     let metadata = metadata(family, &folder, &deepstack)?;
     let shards = shards::read(files, &[], true).await?;
@@ -142,7 +146,11 @@ pub async fn read<F: ModelFiles>(
 }
 
 /// The conversion of a tensor to one of the `mmproj` file, and its place.
-fn recipe(family: &Family, name: String, stored: StoredTensor) -> Result<(u64, Recipe)> {
+fn recipe(family: &Family, name: String, mut stored: StoredTensor) -> Result<(u64, Recipe)> {
+    if stored.shape.is_empty() {
+        // A number.
+        stored.shape.push(1);
+    }
     let module = name.rsplit_once('.').map(|(module, _)| module);
     let offset = match module.is_some() && module == family.folder.plus_one {
         true => 1.0,

@@ -1,14 +1,18 @@
 //! The feed-forward layers, with their norms and residual connections.
 
-use burn::{module::Module, tensor::Tensor};
+use burn::{
+    module::Module,
+    tensor::{Int, Tensor},
+};
 
 use super::{
     experts::ExpertFeedForward,
-    linear::{Join, Linear, Norm},
+    linear::{Join, Limits, Linear, Norm},
     low_rank::LowRank,
 };
 use crate::ops::{
     Activation, Finish, Variant,
+    gate_columns::gate_columns,
     gated_product::{gated_matmul, gated_matvec},
     matrix::Matrix,
     matvec::MAX_TOKENS,
@@ -88,6 +92,8 @@ pub struct GatedFeedForward {
     pub biases: Option<Tensor<2>>,
     /// Adapters of the rows of `ffn_gate`, followed by those of `ffn_up`.
     pub low_rank: Option<LowRank>,
+    /// The limits of the values around both.
+    pub limits: Option<GateLimits>,
     /// `ffn_down`, `[dim, ffn_dim]`
     pub ffn_down: Linear,
     /// The sum with the residual stream, after `post_ffw_norm` if there is one.
@@ -96,6 +102,15 @@ pub struct GatedFeedForward {
     pub activation: Activation,
     #[module(skip)]
     pub variant: Variant,
+}
+
+/// Limits of the values around the two matrices of a gated feed-forward.
+#[derive(Module, Debug)]
+pub struct GateLimits {
+    pub gate: Limits,
+    pub up: Limits,
+    /// Zero, the column of `ffn_up`'s products that the first one of `ffn_gate` is multiplied by, `[1]`.
+    pub first_column: Tensor<1, Int>,
 }
 
 impl GatedFeedForward {
@@ -114,6 +129,9 @@ impl GatedFeedForward {
     fn hidden(&self, x: Tensor<2>) -> Tensor<2> {
         let (gate, up) = (&self.ffn_gate, &self.ffn_up);
         let (activation, variant) = (self.activation, self.variant);
+        if let Some(limits) = &self.limits {
+            return self.limited(x, limits);
+        }
         let (input, norm) = Norm::input(self.ffn_norm.as_ref(), x.clone());
         let low_rank = self.low_rank.as_ref();
         let delta = low_rank.map(|it| it.delta(input.clone(), norm.clone(), variant));
@@ -123,6 +141,28 @@ impl GatedFeedForward {
         } else {
             gated_matmul(input, gate, up, delta, activation, variant)
         }
+    }
+
+    /// Same as [`hidden`](Self::hidden), between limits: one matrix after the other.
+    fn limited(&self, x: Tensor<2>, limits: &GateLimits) -> Tensor<2> {
+        let x = match &self.ffn_norm {
+            Some(norm) => norm.apply(x),
+            None => x,
+        };
+        let half = |weight: &Matrix, limits: &Limits, finish: Finish| {
+            let linear = Linear {
+                weight: weight.clone(),
+                bias: None,
+                low_rank: None,
+                limits: Some(limits.clone()),
+                variant: self.variant,
+            };
+            linear.product(x.clone(), None, finish, None)
+        };
+        let activation = Finish::Activation(self.activation);
+        let gate = half(&self.ffn_gate, &limits.gate, activation);
+        let up = half(&self.ffn_up, &limits.up, Finish::Plain);
+        gate_columns(gate, up, limits.first_column.clone())
     }
 }
 

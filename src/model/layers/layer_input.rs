@@ -32,13 +32,15 @@ pub struct TokenTable {
 }
 
 impl TokenTable {
-    /// The rows of tokens, times `scale`, as words. Ids beyond the table have its last row.
+    /// The rows of tokens, times `scale`, as words. Ids beyond the table, which are those of images, have the first row, that
+    /// of padding.
     fn words(&self, ids: &[u32], scale: f32) -> Vec<u32> {
         let row_bytes = self.bytes.len() / self.rows;
         let mut row = vec![0.0; self.cols];
         let mut words = Vec::with_capacity(ids.len() * self.cols);
         for id in ids {
-            let at = (*id as usize).min(self.rows - 1) * row_bytes;
+            let row_of = Some(*id as usize).filter(|id| *id < self.rows);
+            let at = row_of.unwrap_or(0) * row_bytes;
             self.ty
                 .dequantize(&self.bytes[at..at + row_bytes], &mut row);
             words.extend(row.iter().map(|value| (value * scale).to_bits()));
@@ -135,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_tokens_are_scaled_and_ids_beyond_the_table_have_the_last_one() {
+    fn rows_of_tokens_are_scaled_and_ids_beyond_the_table_have_the_first_one() {
         let values = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0];
         let table = TokenTable {
             bytes: values
@@ -148,6 +150,6 @@ mod tests {
         };
         let words = table.words(&[2, 0, 9], 0.5);
         let floats: Vec<f32> = words.into_iter().map(f32::from_bits).collect();
-        assert_eq!(floats, [2.5, 3.0, 0.5, 1.0, 2.5, 3.0]);
+        assert_eq!(floats, [2.5, 3.0, 0.5, 1.0, 0.5, 1.0]);
     }
 }

@@ -5,9 +5,10 @@ use burn::{module::Module, tensor::Tensor};
 use super::low_rank::LowRank;
 use crate::ops::{
     Addends, Finish, NormKind, Variant,
+    limit::limit,
     matrix::Matrix,
     matvec::MAX_TOKENS,
-    norm::{NormParams, Onto, norm},
+    norm::{NormParams, Onto, norm as norm_op},
     product::{matmul, matvec},
 };
 
@@ -39,13 +40,13 @@ impl Norm {
     pub fn plus(&self, x: Tensor<2>, residual: Option<Tensor<2>>) -> Tensor<2> {
         let scale = None;
         let onto = residual.map(|residual| Onto { residual, scale });
-        norm(x, self.params(), onto, self.variant)
+        norm_op(x, self.params(), onto, self.variant)
     }
 
     /// `(norm(x) + residual) * scale`, `scale` `[1]`.
     fn plus_scaled(&self, x: Tensor<2>, residual: Tensor<2>, scale: Tensor<1>) -> Tensor<2> {
         let scale = Some(scale);
-        norm(
+        norm_op(
             x,
             self.params(),
             Some(Onto { residual, scale }),
@@ -86,8 +87,17 @@ pub struct Linear {
     pub bias: Option<Tensor<1>>,
     /// Adapters of the weight.
     pub low_rank: Option<LowRank>,
+    /// Limits of its input and of its products; only in layers whose results have a norm.
+    pub limits: Option<Limits>,
     #[module(skip)]
     pub variant: Variant,
+}
+
+/// Bounds of the values around a product, `[2]` each: the lower and the upper one.
+#[derive(Module, Debug)]
+pub struct Limits {
+    pub input: Tensor<1>,
+    pub output: Tensor<1>,
 }
 
 impl Linear {
@@ -110,11 +120,43 @@ impl Linear {
         finish: Finish,
         residual: Option<Tensor<2>>,
     ) -> Tensor<2> {
+        if let Some(limits) = &self.limits {
+            return self.limited(x, norm, finish, limits);
+        }
         let addends = self.addends(&x, norm.clone(), residual);
         if x.dims()[0] <= MAX_TOKENS {
             return matvec(x, norm, &self.weight, addends, finish, self.variant);
         }
         matmul(x, &self.weight, addends, finish, self.variant)
+    }
+
+    /// Same as [`product`](Self::product), without a residual, between limits.
+    fn limited(
+        &self,
+        x: Tensor<2>,
+        norm: Option<FusedNorm>,
+        finish: Finish,
+        limits: &Limits,
+    ) -> Tensor<2> {
+        let x = match norm {
+            Some((weight, eps)) => {
+                let params = NormParams {
+                    kind: NormKind::Rms,
+                    weight,
+                    bias: None,
+                    eps,
+                };
+                norm_op(x, params, None, self.variant)
+            }
+            None => x,
+        };
+        let x = limit(x, limits.input.clone(), Finish::Plain);
+        let addends = self.addends(&x, None, None);
+        let products = match x.dims()[0] <= MAX_TOKENS {
+            true => matvec(x, None, &self.weight, addends, Finish::Plain, self.variant),
+            false => matmul(x, &self.weight, addends, Finish::Plain, self.variant),
+        };
+        limit(products, limits.output.clone(), finish)
     }
 
     /// The terms that are added to the products with `norm(x)`.

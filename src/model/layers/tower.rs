@@ -24,7 +24,7 @@ pub struct Tower {
     /// `v.blk.N`
     pub blocks: Vec<Block>,
     /// `v.post_ln`
-    pub post_norm: Norm,
+    pub post_norm: Option<Norm>,
     /// `mm`
     pub projector: Projector,
     /// `v.deepstack.N`, and N: the layer whose output it takes.
@@ -85,7 +85,11 @@ impl Tower {
             let projectors = self.deepstack.iter().filter(|(of, _)| *of == layer);
             deep.extend(projectors.map(|(_, it)| it.forward(self.joined(x.clone()))));
         }
-        (self.post_norm.apply(x), deep)
+        let x = match &self.post_norm {
+            Some(norm) => norm.apply(x),
+            None => x,
+        };
+        (x, deep)
     }
 
     /// The patches of each square as one row: `[patches, dim]` to `[squares, square * dim]`.
@@ -100,7 +104,8 @@ impl Tower {
             block.mixer.set_variant(variant);
             block.feed_forward.set_variant(variant);
         }
-        self.post_norm.variant = variant;
+        let norm = self.post_norm.iter_mut();
+        norm.for_each(|norm| norm.variant = variant);
         let frames = self.patch_embd.iter_mut();
         frames.for_each(|linear| linear.variant = variant);
         self.projector.set_variant(variant);

@@ -1,5 +1,7 @@
 //! Builds the attention of a layer from its tensors.
 
+use std::ops::Range;
+
 use super::{
     modules::{Loader, RopeTables, linear_of, name},
     tensors::can_join_qkv,
@@ -72,7 +74,7 @@ impl<S: ByteSource> Loader<'_, S> {
                 heads: config.heads,
                 kv_heads: sizes.kv_heads,
                 head_dim: sizes.head_dim,
-                neox: rope.is_some_and(|rope| rope.pairs == RopePairs::Halves),
+                neox: rope.is_some_and(|rope| rope.pairs != RopePairs::Adjacent),
                 by_parts: rope.is_some_and(|rope| rope.parts.is_some()),
                 rope_dims: rope
                     .map_or(0, |rope| if is_local { rope.local_dims } else { rope.dims }),
@@ -106,6 +108,18 @@ impl<S: ByteSource> Loader<'_, S> {
                 self.tensors.floats(k).await?
             }
         };
+        let in_quarters = self
+            .config
+            .rope()
+            .is_some_and(|it| it.pairs == RopePairs::Quarters);
+        let ordered = |weight: Vec<f32>| match in_quarters && !weight.is_empty() {
+            true => quarters(weight.len())
+                .into_iter()
+                .flat_map(|it| weight[it].to_vec())
+                .collect(),
+            false => weight,
+        };
+        let (q, k) = (ordered(q), ordered(k));
         let norm = |weight| Norm {
             weight: self.tensors.vector(weight),
             bias: None,
@@ -133,12 +147,17 @@ impl<S: ByteSource> Loader<'_, S> {
         let names: Vec<String> = parts[..count].iter().map(|it| name(layer, it)).collect();
         let weights: Vec<String> = names.iter().map(|name| format!("{name}.weight")).collect();
         let tensors: Result<Vec<_>> = weights.iter().map(|it| self.tensors.tensor(it)).collect();
-        if !can_join_qkv(&tensors?, self.config, self.max_binding_bytes) {
+        let in_quarters = self
+            .config
+            .rope()
+            .is_some_and(|it| it.pairs == RopePairs::Quarters);
+        if in_quarters || !can_join_qkv(&tensors?, self.config, self.max_binding_bytes) {
             let mut linears = Vec::new();
             for (i, name) in names.iter().enumerate() {
-                linears.push(match i == 0 && self.config.has_output_gate {
-                    true => self.query_rows(layer, false).await?,
-                    false => self.linear(name).await?,
+                linears.push(match i {
+                    0 if self.config.has_output_gate => self.query_rows(layer, false).await?,
+                    0 | 1 if in_quarters => self.halved_rows(name).await?,
+                    _ => self.linear(name).await?,
                 });
             }
             return Ok(Qkv::Split(linears));
@@ -149,6 +168,20 @@ impl<S: ByteSource> Loader<'_, S> {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let bias = self.biases(&names, &[q, kv, kv]).await?;
         Ok(Qkv::Fused(linear_of(weight, bias)))
+    }
+
+    /// The rows of heads in [`RopePairs::Quarters`] as those of heads in [`RopePairs::Halves`].
+    async fn halved_rows(&mut self, name: &str) -> Result<Linear> {
+        let tensor = self.tensors.tensor(&format!("{name}.weight"))?;
+        let len = self.config.head_dim;
+        let heads = (0..tensor.row_count() as usize / len).map(|head| head * len);
+        let rows =
+            heads.flat_map(|at| quarters(len).map(|it| (tensor, at + it.start..at + it.end)));
+        let rows: Vec<_> = rows.collect();
+        Ok(Linear {
+            limits: self.limits(name).await?,
+            ..linear_of(self.tensors.rows(&rows).await?, None)
+        })
     }
 
     /// The rows of the query heads, or those of the gates that follow each of them.
@@ -168,4 +201,10 @@ impl<S: ByteSource> Loader<'_, S> {
         });
         Ok(linear_of(weight, bias))
     }
+}
+
+/// The quarters of a head in [`RopePairs::Quarters`] in the order that makes it one in [`RopePairs::Halves`] whose first pairs
+/// turn by row.
+fn quarters(len: usize) -> [Range<usize>; 4] {
+    [2, 0, 3, 1].map(|quarter| quarter * len / 4..(quarter + 1) * len / 4)
 }

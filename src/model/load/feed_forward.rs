@@ -5,12 +5,14 @@ use burn::tensor::Tensor;
 use super::modules::{Loader, name};
 use crate::{
     Result,
+    device::upload_words,
     model::{
         config::{Experts, FeedForwardKind},
         layers::{
             experts::ExpertFeedForward,
             feed_forward::{
-                FeedForward, GatedFeedForward, MixedFeedForward, PlainFeedForward, SharedExperts,
+                FeedForward, GateLimits, GatedFeedForward, MixedFeedForward, PlainFeedForward,
+                SharedExperts,
             },
             linear::Join,
         },
@@ -79,6 +81,14 @@ impl<S: ByteSource> Loader<'_, S> {
             ffn_up,
             biases: biases.map(|it| reshape(it, [1, 2 * ffn])),
             low_rank: None,
+            limits: match (self.limits(&gate).await?, self.limits(&up).await?) {
+                (Some(gate), Some(up)) => Some(GateLimits {
+                    gate,
+                    up,
+                    first_column: upload_words(vec![0], [1], self.tensors.device()),
+                }),
+                _ => None,
+            },
             ffn_down: self.linear(&name(layer, "ffn_down")).await?,
             join: Join {
                 out_scale: match self.config.layer_input_dim {
@@ -220,6 +230,7 @@ impl<S: ByteSource> Loader<'_, S> {
                 ffn_up: self.matrix(&name(layer, "ffn_up_shexp")).await?,
                 biases: None,
                 low_rank: None,
+                limits: None,
                 ffn_down: self.linear(&name(layer, "ffn_down_shexp")).await?,
                 join: Join {
                     norm: None,

@@ -5,13 +5,13 @@ use burn::tensor::{Int, Tensor};
 
 use super::{Plan, reader::TensorReader};
 use crate::{
-    Result,
+    Error, Result,
     device::ComputeDevice,
     model::{
         config::{ModelConfig, NormKind, Scaling, embedding::DENSE},
         layers::{
             decoder::{Block, Decoder},
-            linear::{Join, Linear, Norm},
+            linear::{Join, Limits, Linear, Norm},
             mixer::Mixer,
         },
     },
@@ -40,6 +40,9 @@ pub(super) struct RopeTables {
     /// Factor of the elements that global layers rotate.
     pub(super) magnitude: f32,
 }
+
+/// After the name of a matrix: the lower and the upper limit of its input, and those of its products.
+pub(super) const LIMITS: [&str; 4] = ["input_min", "input_max", "output_min", "output_max"];
 
 /// The GGUF name of a part of a layer.
 pub(super) fn name(layer: usize, part: &str) -> String {
@@ -208,10 +211,38 @@ impl<'a, S: ByteSource> Loader<'a, S> {
     pub(super) async fn linear(&mut self, name: &str) -> Result<Linear> {
         let weight = self.matrix(name).await?;
         let bias = self.bias(name).await?;
-        Ok(linear_of(
-            weight,
-            bias.map(|bias| self.tensors.vector(bias)),
-        ))
+        Ok(Linear {
+            limits: self.limits(name).await?,
+            ..linear_of(weight, bias.map(|bias| self.tensors.vector(bias)))
+        })
+    }
+
+    /// The limits of the values around a matrix, if the file has any.
+    pub(super) async fn limits(&mut self, name: &str) -> Result<Option<Limits>> {
+        let mut bounds = [f32::MIN, f32::MAX, f32::MIN, f32::MAX];
+        let mut has_any = false;
+        for (bound, suffix) in bounds.iter_mut().zip(LIMITS) {
+            let name = format!("{name}.{suffix}");
+            let Some(tensor) = self.tensors.find(&name) else {
+                continue;
+            };
+            has_any = true;
+            // None in an outline.
+            if let Some(value) = self.tensors.floats(tensor).await?.first() {
+                *bound = value.clamp(f32::MIN, f32::MAX);
+            }
+        }
+        let [input, output] = [[bounds[0], bounds[1]], [bounds[2], bounds[3]]];
+        // False for what is no number, too.
+        if !(input[0] <= input[1] && output[0] <= output[1]) {
+            return Err(Error::InvalidModelFile(format!(
+                "the limits of {name} are {bounds:?}"
+            )));
+        }
+        Ok(has_any.then(|| Limits {
+            input: self.tensors.vector(input.to_vec()),
+            output: self.tensors.vector(output.to_vec()),
+        }))
     }
 
     pub(super) async fn norm(&mut self, name: &str) -> Result<Norm> {
@@ -288,6 +319,7 @@ pub(super) fn linear_of(weight: Matrix, bias: Option<Tensor<1>>) -> Linear {
         weight,
         bias,
         low_rank: None,
+        limits: None,
         variant: Variant::PORTABLE,
     }
 }

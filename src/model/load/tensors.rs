@@ -48,7 +48,7 @@ pub(super) fn can_join_qkv(
 }
 
 pub(super) struct Check<'a> {
-    gguf: &'a Gguf,
+    pub(super) gguf: &'a Gguf,
     pub(super) config: &'a ModelConfig,
     /// Names of the tensors that the model uses.
     known: HashSet<String>,
@@ -327,7 +327,7 @@ impl<'a> Check<'a> {
         self.gguf.tensor(name).is_some()
     }
 
-    fn possible(&mut self, name: &str, shape: &[usize]) -> Result<()> {
+    pub(super) fn possible(&mut self, name: &str, shape: &[usize]) -> Result<()> {
         match self.is_there(name) {
             true => self.needed(name, shape),
             false => Ok(()),

@@ -20,11 +20,15 @@ const NAMES: [(&str, &str); 3] = [
     ("v.position_embd", "position_embd"),
     ("v.post_ln", "output_norm"),
 ];
-const PARTS: [(&str, &str); 3] = [
+const PARTS: [(&str, &str); 5] = [
     ("ln1", "attn_norm"),
     ("ln2", "ffn_norm"),
     ("attn_out", "attn_output"),
+    ("attn_post_norm", "post_attention_norm"),
+    ("ffn_post_norm", "post_ffw_norm"),
 ];
+/// Beginnings of the names of what an `mmproj` file has for sound, which is not run.
+const SOUND: [&str; 2] = ["a.", "mm.a."];
 
 /// A vision tower whose file was validated.
 #[derive(Debug, Clone)]
@@ -60,6 +64,12 @@ impl TowerPlan {
                 "the projector makes values for {} layers, and {} of the model take some: it belongs to another model",
                 config.deepstack.len(),
                 text.deepstack_layers
+            )));
+        }
+        if config.tower.needs_layer_inputs && text.layer_input_dim == 0 {
+            return Err(Error::UnsupportedModel(format!(
+                "images of a model without per-layer embeddings, with a projector {:?}",
+                config.kind
             )));
         }
         let parts = text.rope().and_then(|rope| rope.parts);
@@ -149,7 +159,9 @@ fn renamed(gguf: &Gguf, dim: usize) -> Result<Gguf> {
     let down = gguf.tensor("v.blk.0.ffn_down.weight");
     // Converters have exchanged the names of the two matrices for years.
     let is_swapped = down.is_some_and(|down| down.shape[0] == dim as u64);
-    let mut tensors = gguf.tensors.clone();
+    let is_sound = |name: &str| SOUND.iter().any(|prefix| name.starts_with(prefix));
+    let tensors = gguf.tensors.iter().filter(|it| !is_sound(&it.name));
+    let mut tensors: Vec<_> = tensors.cloned().collect();
     for tensor in &mut tensors {
         tensor.name = decoder_name(&tensor.name);
         if is_swapped {

@@ -1,8 +1,11 @@
 //! Checks and builds the modules of a vision tower, whose tensors have the names that `tower` gives them.
 
-use super::{modules::Loader, tensors::Check};
+use super::{
+    modules::{LIMITS, Loader, name},
+    tensors::Check,
+};
 use crate::{
-    Result,
+    Error, Result,
     model::{
         layers::{
             linear::Norm,
@@ -10,8 +13,20 @@ use crate::{
         },
         vision::{LearnedPositions, ProjectorNorm, VisionConfig},
     },
+    ops::Variant,
     weights::ByteSource,
 };
+
+/// The matrices of a layer whose values may have limits.
+const LIMITED: [&str; 7] = [
+    "attn_q",
+    "attn_k",
+    "attn_v",
+    "attn_output",
+    "ffn_gate",
+    "ffn_up",
+    "ffn_down",
+];
 
 /// The matrix of a frame's patches.
 fn patch_embd(frame: usize) -> String {
@@ -37,11 +52,24 @@ impl Check<'_> {
                 self.needed(&format!("{name}.bias"), &[dim])?;
             }
         }
-        if tower.positions != LearnedPositions::None {
-            let positions = vision.position_side().pow(2);
-            self.needed("position_embd.weight", &[dim, positions])?;
+        match tower.positions {
+            LearnedPositions::None => {}
+            LearnedPositions::PerAxis => self.positions_per_axis(vision)?,
+            LearnedPositions::Corners | LearnedPositions::Resized => {
+                let positions = vision.position_side().pow(2);
+                self.needed("position_embd.weight", &[dim, positions])?;
+            }
         }
-        self.norm("output_norm", dim)?;
+        if vision.layers.has_output_norm {
+            self.norm("output_norm", dim)?;
+        }
+        if tower.has_limits {
+            for layer in 0..vision.layers.layers.len() {
+                for (matrix, limit) in LIMITED.iter().flat_map(|it| LIMITS.map(|to| (it, to))) {
+                    self.possible(&name(layer, &format!("{matrix}.{limit}")), &[1])?;
+                }
+            }
+        }
         self.projector(vision)?;
         let wide = dim * vision.square();
         for &layer in &vision.deepstack {
@@ -52,12 +80,30 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// Two tables as long as the longest side of an image, at least.
+    fn positions_per_axis(&mut self, vision: &VisionConfig) -> Result<()> {
+        let name = "position_embd.weight";
+        let dim = vision.layers.dim as u64;
+        let entries = match self.gguf.tensor(name).map(|it| &it.shape[..]) {
+            Some([cols, entries, 2]) if *cols == dim => *entries as usize,
+            _ => vision.longest_side(),
+        };
+        if entries < vision.longest_side() {
+            return Err(Error::UnsupportedModel(format!(
+                "a vision tower with positions of {entries} patches for images of {}",
+                vision.longest_side()
+            )));
+        }
+        self.needed(name, &[vision.layers.dim, entries, 2])
+    }
+
     fn projector(&mut self, vision: &VisionConfig) -> Result<()> {
         let (kind, mut cols) = (&vision.tower.projector, vision.joined_dim());
-        if let Some(norm) = kind.norm.filter(|norm| self.has(norm)) {
-            self.needed(&format!("{}.weight", norm.name), &[cols])?;
+        let norm = kind.norm.filter(|norm| self.has(norm));
+        if let Some((norm, name)) = norm.and_then(|norm| Some((norm, norm.name?))) {
+            self.needed(&format!("{name}.weight"), &[cols])?;
             if norm.kind.has_bias() {
-                self.needed(&format!("{}.bias", norm.name), &[cols])?;
+                self.needed(&format!("{name}.bias"), &[cols])?;
             }
         }
         for (at, name) in kind.linears.iter().enumerate() {
@@ -78,8 +124,8 @@ impl Check<'_> {
 
     /// Whether the file has a norm, or must have it.
     fn has(&self, norm: &ProjectorNorm) -> bool {
-        let weight = format!("{}.weight", norm.name);
-        !norm.is_optional || self.gguf.tensor(&weight).is_some()
+        let is_there = |name: &str| self.gguf.tensor(&format!("{name}.weight")).is_some();
+        !norm.is_optional || norm.name.is_some_and(is_there)
     }
 }
 
@@ -111,13 +157,22 @@ impl<S: ByteSource> Loader<'_, S> {
             patch_embd: frames,
             position_embd: match vision.tower.positions {
                 LearnedPositions::None => None,
-                _ => Some(self.floats("position_embd.weight").await?),
+                kind => {
+                    let table = self.floats("position_embd.weight").await?;
+                    Some(match kind {
+                        LearnedPositions::PerAxis => shortened(table, vision),
+                        _ => table,
+                    })
+                }
             },
             blocks: self.blocks().await?,
-            post_norm: self.norm("output_norm").await?,
+            post_norm: match vision.layers.has_output_norm {
+                true => Some(self.norm("output_norm").await?),
+                false => None,
+            },
             projector: Projector {
                 norm: match kind.norm {
-                    Some(norm) => self.projector_norm(norm).await?,
+                    Some(norm) => self.projector_norm(norm, vision.joined_dim()).await?,
                     None => None,
                 },
                 linears,
@@ -128,13 +183,30 @@ impl<S: ByteSource> Loader<'_, S> {
         })
     }
 
-    async fn projector_norm(&mut self, norm: ProjectorNorm) -> Result<Option<Norm>> {
-        let weight = format!("{}.weight", norm.name);
-        if self.tensors.find(&weight).is_none() {
+    async fn projector_norm(&mut self, norm: ProjectorNorm, cols: usize) -> Result<Option<Norm>> {
+        let Some(name) = norm.name else {
+            return Ok(Some(Norm {
+                weight: self.tensors.vector(vec![1.0; cols]),
+                bias: None,
+                kind: norm.kind,
+                eps: norm.eps.unwrap_or(self.config.norm_eps),
+                variant: Variant::PORTABLE,
+            }));
+        };
+        if self.tensors.find(&format!("{name}.weight")).is_none() {
             return Ok(None);
         }
-        let found = self.norm_of(norm.kind, norm.name).await?;
+        let found = self.norm_of(norm.kind, name).await?;
         let eps = norm.eps.unwrap_or(found.eps);
         Ok(Some(Norm { eps, ..found }))
     }
+}
+
+/// The entries of both axes that images need: tables are much longer.
+fn shortened(table: Vec<f32>, vision: &VisionConfig) -> Vec<f32> {
+    let needed = vision.longest_side() * vision.layers.dim;
+    let axes = table.chunks_exact((table.len() / 2).max(1));
+    axes.flat_map(|axis| &axis[..needed.min(axis.len())])
+        .copied()
+        .collect()
 }

@@ -22,12 +22,16 @@ pub struct TowerKind {
     pub positions: LearnedPositions,
     /// Whether the width of the feed-forwards is that of their tensors, because files state another one.
     pub ffn_dim_of_tensors: bool,
+    /// Whether values around the matrices of layers may have limits.
+    pub has_limits: bool,
     /// Reads how patches become rows of the text model: metadata, image size and patch size in pixels.
     pub squares: fn(&Keys, usize, usize) -> Result<Squares>,
     /// The projector's tensors.
     pub projector: ProjectorKind,
     /// Whether each row of an image sees all of its rows in the text model.
     pub is_seen_whole: bool,
+    /// Whether text models without a vector per token and layer see images in another way, which is not supported.
+    pub needs_layer_inputs: bool,
     /// Whether rotary positions of the text model are those of rows in their image.
     pub places_rows: bool,
     /// Tokens and text of prompts with images.
@@ -52,8 +56,8 @@ pub struct ProjectorKind {
 /// The norm before the first matrix of a projector.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProjectorNorm {
-    /// Its name in `mmproj` files.
-    pub name: &'static str,
+    /// Its name in `mmproj` files; `None` if it has no weights.
+    pub name: Option<&'static str>,
     /// Its kind.
     pub kind: NormKind,
     /// Added to the mean square or the variance; that of the tower's norms if `None`.
@@ -71,6 +75,8 @@ pub enum LearnedPositions {
     Corners,
     /// The table is resized like an image, by a triangle as wide as a patch of the table or of the image, whichever is wider.
     Resized,
+    /// The sum of an entry for the column and one for the row, from two tables.
+    PerAxis,
 }
 
 /// The treatment of the patches of a square.
@@ -80,6 +86,8 @@ pub enum Join {
     Concatenate,
     /// Their mean.
     Mean,
+    /// Their mean times the root of its length.
+    LargeMean,
 }
 
 /// Squares of patches, each of which becomes a row of the text model.
@@ -151,6 +159,11 @@ impl VisionConfig {
         self.image_size / self.patch_size
     }
 
+    /// Most patches above or beside each other.
+    pub fn longest_side(&self) -> usize {
+        self.squares.max_patches / self.squares.side
+    }
+
     /// Patches that become a row.
     pub fn square(&self) -> usize {
         self.squares.side.pow(2)
@@ -176,7 +189,7 @@ impl VisionConfig {
     pub fn joined_dim(&self) -> usize {
         match self.tower.projector.join {
             Join::Concatenate => self.layers.dim * self.square(),
-            Join::Mean => self.layers.dim,
+            Join::Mean | Join::LargeMean => self.layers.dim,
         }
     }
 }

@@ -21,11 +21,12 @@ pub const FAMILY: Family = Family {
         has_patch_bias: true,
         positions: LearnedPositions::Corners,
         ffn_dim_of_tensors: false,
+        has_limits: false,
         squares,
         projector: ProjectorKind {
             join: Join::Mean,
             norm: Some(ProjectorNorm {
-                name: "mm.soft_emb_norm",
+                name: Some("mm.soft_emb_norm"),
                 kind: NormKind::Rms,
                 eps: None,
                 is_optional: false,
@@ -34,6 +35,7 @@ pub const FAMILY: Family = Family {
             is_transposed: true,
         },
         is_seen_whole: true,
+        needs_layer_inputs: false,
         places_rows: false,
         markup: ImageMarkup {
             row_token: "<image_soft_token>",

@@ -24,6 +24,7 @@ pub const TOWER: TowerKind = TowerKind {
     has_patch_bias: false,
     positions: LearnedPositions::None,
     ffn_dim_of_tensors: false,
+    has_limits: false,
     squares: |keys, _, patch_size| squares(keys, patch_size, 4),
     projector: ProjectorKind {
         join: Join::Concatenate,
@@ -32,6 +33,7 @@ pub const TOWER: TowerKind = TowerKind {
         is_transposed: false,
     },
     is_seen_whole: false,
+    needs_layer_inputs: false,
     places_rows: true,
     markup: ImageMarkup::plain("<|image_pad|>"),
     filter: Filter::Bicubic,

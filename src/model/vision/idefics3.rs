@@ -21,6 +21,7 @@ pub const FAMILY: Family = Family {
         has_patch_bias: true,
         positions: LearnedPositions::Corners,
         ffn_dim_of_tensors: false,
+        has_limits: false,
         squares,
         projector: ProjectorKind {
             join: Join::Concatenate,
@@ -29,6 +30,7 @@ pub const FAMILY: Family = Family {
             is_transposed: false,
         },
         is_seen_whole: false,
+        needs_layer_inputs: false,
         places_rows: false,
         markup: ImageMarkup {
             before_tile: "<fake_token_around_image><row_{row}_col_{column}>",

@@ -22,11 +22,12 @@ pub const FAMILY: Family = Family {
         has_patch_bias: true,
         positions: LearnedPositions::Resized,
         ffn_dim_of_tensors: false,
+        has_limits: false,
         squares,
         projector: ProjectorKind {
             join: Join::Concatenate,
             norm: Some(ProjectorNorm {
-                name: "mm.input_norm",
+                name: Some("mm.input_norm"),
                 kind: NormKind::Layer,
                 eps: Some(1e-5),
                 is_optional: true,
@@ -35,6 +36,7 @@ pub const FAMILY: Family = Family {
             is_transposed: false,
         },
         is_seen_whole: false,
+        needs_layer_inputs: false,
         places_rows: false,
         markup: ImageMarkup {
             before_all: "<|image_start|>",

@@ -9,6 +9,7 @@ mod read;
 mod siglip;
 
 mod gemma3;
+mod gemma4;
 mod idefics3;
 mod lfm2;
 mod qwen25vl;
@@ -27,6 +28,7 @@ use crate::{Result, weights::Metadata};
 /// All supported families.
 const FAMILIES: &[&Family] = &[
     &gemma3::FAMILY,
+    &gemma4::FAMILY,
     &idefics3::FAMILY,
     &lfm2::FAMILY,
     &qwen2vl::FAMILY,

@@ -25,7 +25,7 @@ pub fn read(keys: &Keys, kind: &'static str, tower: &'static TowerKind) -> Resul
     let patch_size = keys.size("patch_size")?;
     let image_size = match tower.positions {
         // Converters make up the key.
-        LearnedPositions::None => patch_size,
+        LearnedPositions::None | LearnedPositions::PerAxis => patch_size,
         _ => keys.size("image_size")?,
     };
     if !image_size.is_multiple_of(patch_size) {
@@ -43,8 +43,8 @@ pub fn read(keys: &Keys, kind: &'static str, tower: &'static TowerKind) -> Resul
         windows: None,
         image_size,
         patch_size,
-        mean: channels(metadata, "clip.vision.image_mean")?,
-        std: channels(metadata, "clip.vision.image_std")?,
+        mean: channels(metadata, "clip.vision.image_mean", |_| true)?,
+        std: channels(metadata, "clip.vision.image_std", |it| it != 0.0)?,
         projection_dim: keys.size("projection_dim")?,
         deepstack: Vec::new(),
     })
@@ -125,10 +125,10 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
 }
 
 /// A number per channel.
-fn channels(metadata: &Metadata, key: &str) -> Result<[f32; 3]> {
+fn channels(metadata: &Metadata, key: &str, is_valid: fn(f32) -> bool) -> Result<[f32; 3]> {
     let values = metadata.f32s(key)?.unwrap_or_default();
     match <[f32; 3]>::try_from(values) {
-        Ok(values) if values.iter().all(|x| x.is_finite() && *x != 0.0) => Ok(values),
+        Ok(values) if values.iter().all(|x| x.is_finite() && is_valid(*x)) => Ok(values),
         _ => Err(Error::InvalidModelFile(format!(
             "{key} is not three numbers"
         ))),

@@ -211,6 +211,63 @@ export const FACTS: readonly CatalogFacts[] = [
     ],
   },
   {
+    name: "qwen3.5-0.8b",
+    title: "Qwen3.5 0.8B",
+    family: "Qwen3.5",
+    tasks: ["chat", "vision"],
+    files: {
+      model: "hf:unsloth/Qwen3.5-0.8B-GGUF/Qwen3.5-0.8B-Q4_K_M.gguf",
+      projector: "hf:unsloth/Qwen3.5-0.8B-GGUF/mmproj-F16.gguf",
+    },
+    type: "Q4_K_M",
+    licence: "Apache-2.0",
+    released: "2026-03",
+    languages: ["en", "zh", "mul"],
+    goodFor:
+      "Short answers and questions about images on phones; long contexts take little memory.",
+    sources: [
+      "https://huggingface.co/Qwen/Qwen3.5-0.8B",
+      "https://huggingface.co/unsloth/Qwen3.5-0.8B-GGUF",
+    ],
+  },
+  {
+    name: "qwen3.5-2b",
+    title: "Qwen3.5 2B",
+    family: "Qwen3.5",
+    tasks: ["chat", "vision"],
+    files: {
+      model: "hf:unsloth/Qwen3.5-2B-GGUF/Qwen3.5-2B-Q4_K_M.gguf",
+      projector: "hf:unsloth/Qwen3.5-2B-GGUF/mmproj-F16.gguf",
+    },
+    type: "Q4_K_M",
+    licence: "Apache-2.0",
+    released: "2026-03",
+    languages: ["en", "zh", "mul"],
+    goodFor: "Chat and questions about images in many languages; long contexts take little memory.",
+    sources: [
+      "https://huggingface.co/Qwen/Qwen3.5-2B",
+      "https://huggingface.co/unsloth/Qwen3.5-2B-GGUF",
+    ],
+  },
+  {
+    name: "qwen3.5-4b",
+    title: "Qwen3.5 4B",
+    family: "Qwen3.5",
+    tasks: ["chat", "reasoning"],
+    files: {
+      model: "hf:unsloth/Qwen3.5-4B-GGUF/Qwen3.5-4B-Q4_K_M.gguf",
+    },
+    type: "Q4_K_M",
+    licence: "Apache-2.0",
+    released: "2026-03",
+    languages: ["en", "zh", "mul"],
+    goodFor: "Chat, reasoning and tools in many languages; long contexts take little memory.",
+    sources: [
+      "https://huggingface.co/Qwen/Qwen3.5-4B",
+      "https://huggingface.co/unsloth/Qwen3.5-4B-GGUF",
+    ],
+  },
+  {
     name: "qwen2.5-0.5b-instruct",
     title: "Qwen2.5 0.5B Instruct",
     family: "Qwen2.5",
@@ -593,6 +650,31 @@ export const FACTS: readonly CatalogFacts[] = [
     ],
   },
   {
+    name: "gemma-4-e2b-it",
+    title: "Gemma 4 E2B IT",
+    family: "Gemma 4",
+    tasks: ["chat", "vision"],
+    files: {
+      model: "hf:unsloth/gemma-4-E2B-it-GGUF/gemma-4-E2B-it-Q4_K_M.gguf",
+      projector: "hf:unsloth/gemma-4-E2B-it-GGUF/mmproj-F16.gguf",
+    },
+    type: "Q4_K_M",
+    licence: "Apache-2.0",
+    released: "2026-04",
+    languages: ["mul"],
+    sampling: {
+      temperature: 1,
+      top_p: 0.95,
+      top_k: 64,
+    },
+    goodFor:
+      "Chat and questions about images in many languages; half of it stays in the memory of the host.",
+    sources: [
+      "https://huggingface.co/google/gemma-4-E2B-it",
+      "https://huggingface.co/unsloth/gemma-4-E2B-it-GGUF",
+    ],
+  },
+  {
     name: "gemma-2-2b-it",
     title: "Gemma 2 2B",
     family: "Gemma 2",
@@ -710,6 +792,60 @@ export const FACTS: readonly CatalogFacts[] = [
     sources: [
       "https://huggingface.co/ibm-granite/granite-3.3-2b-instruct",
       "https://huggingface.co/ibm-granite/granite-3.3-2b-instruct-GGUF",
+    ],
+  },
+  {
+    name: "granite-4.0-h-350m",
+    title: "Granite 4.0 H 350M",
+    family: "Granite",
+    tasks: ["chat"],
+    files: {
+      model: "hf:ibm-granite/granite-4.0-h-350m-GGUF/granite-4.0-h-350m-Q8_0.gguf",
+    },
+    type: "Q8_0",
+    licence: "Apache-2.0",
+    released: "2025-10",
+    languages: ["en", "de", "es", "fr", "ja", "pt", "ar", "cs", "it", "ko", "nl", "zh"],
+    goodFor: "Extraction, classification and tool calls on phones.",
+    sources: [
+      "https://huggingface.co/ibm-granite/granite-4.0-h-350m",
+      "https://huggingface.co/ibm-granite/granite-4.0-h-350m-GGUF",
+    ],
+  },
+  {
+    name: "granite-4.0-h-1b",
+    title: "Granite 4.0 H 1B",
+    family: "Granite",
+    tasks: ["chat"],
+    files: {
+      model: "hf:ibm-granite/granite-4.0-h-1b-GGUF/granite-4.0-h-1b-Q4_K_M.gguf",
+    },
+    type: "Q4_K_M",
+    licence: "Apache-2.0",
+    released: "2025-10",
+    languages: ["en", "de", "es", "fr", "ja", "pt", "ar", "cs", "it", "ko", "nl", "zh"],
+    goodFor: "Summaries, extraction and tool calls; long contexts take little memory.",
+    sources: [
+      "https://huggingface.co/ibm-granite/granite-4.0-h-1b",
+      "https://huggingface.co/ibm-granite/granite-4.0-h-1b-GGUF",
+    ],
+  },
+  {
+    name: "lfm2.5-1.2b-instruct",
+    title: "LFM2.5 1.2B Instruct",
+    family: "LFM2.5",
+    tasks: ["chat"],
+    files: {
+      model: "hf:LiquidAI/LFM2.5-1.2B-Instruct-GGUF/LFM2.5-1.2B-Instruct-Q4_K_M.gguf",
+    },
+    type: "Q4_K_M",
+    licence: "LFM Open License v1.0",
+    released: "2026-01",
+    languages: ["en", "ar", "zh", "fr", "de", "ja", "ko", "es"],
+    goodFor: "Fast chat on phones and the CPU; long contexts take little memory.",
+    sources: [
+      "https://huggingface.co/LiquidAI/LFM2.5-1.2B-Instruct",
+      "https://huggingface.co/LiquidAI/LFM2.5-1.2B-Instruct-GGUF",
     ],
   },
   {

@@ -102,6 +102,39 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
     largestBufferBytes: 291717120,
     verified: "shape",
   },
+  "qwen3.5-0.8b": {
+    parameters: 752393024,
+    bytes: 731191392,
+    contextTokens: 262144,
+    memory: {
+      context4k: 1169708512,
+      context16k: 1321102816,
+    },
+    largestBufferBytes: 190709760,
+    verified: "shape",
+  },
+  "qwen3.5-2b": {
+    parameters: 1881825088,
+    bytes: 1937466304,
+    contextTokens: 262144,
+    memory: {
+      context4k: 2400833856,
+      context16k: 2552228160,
+    },
+    largestBufferBytes: 381419520,
+    verified: "shape",
+  },
+  "qwen3.5-4b": {
+    parameters: 4205751296,
+    bytes: 2705803264,
+    contextTokens: 262144,
+    memory: {
+      context4k: 3325926784,
+      context16k: 3728979328,
+    },
+    largestBufferBytes: 476774400,
+    verified: "shape",
+  },
   "qwen2.5-0.5b-instruct": {
     parameters: 630167424,
     bytes: 491529728,
@@ -289,6 +322,17 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
     largestBufferBytes: 503316480,
     verified: "shape",
   },
+  "gemma-4-e2b-it": {
+    parameters: 4647450147,
+    bytes: 4096249760,
+    contextTokens: 131072,
+    memory: {
+      context4k: 2730648912,
+      context16k: 2957540688,
+    },
+    largestBufferBytes: 301989888,
+    verified: "shape",
+  },
   "gemma-2-2b-it": {
     parameters: 2614341888,
     bytes: 1712776192,
@@ -331,6 +375,39 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context16k: 2993828768,
     },
     largestBufferBytes: 75508224,
+    verified: "shape",
+  },
+  "granite-4.0-h-350m": {
+    parameters: 340332224,
+    bytes: 366638848,
+    contextTokens: 32768,
+    memory: {
+      context4k: 683974896,
+      context16k: 734705904,
+    },
+    largestBufferBytes: 77070336,
+    verified: "shape",
+  },
+  "granite-4.0-h-1b": {
+    parameters: 1461538368,
+    bytes: 901599488,
+    contextTokens: 131072,
+    memory: {
+      context4k: 1262205712,
+      context16k: 1363268368,
+    },
+    largestBufferBytes: 115605504,
+    verified: "shape",
+  },
+  "lfm2.5-1.2b-instruct": {
+    parameters: 1170340608,
+    bytes: 731130880,
+    contextTokens: 128000,
+    memory: {
+      context4k: 910275968,
+      context16k: 1061670272,
+    },
+    largestBufferBytes: 100663296,
     verified: "shape",
   },
   "lfm2-350m": {
