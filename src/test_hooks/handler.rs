@@ -67,6 +67,10 @@ struct LoadedModel {
 
 /// A loaded model, by what it makes.
 #[derive(Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "An endpoint under test has one model."
+)]
 enum Ready {
     Text(ReadyModel),
     Embeddings(ReadyEmbedder),
