@@ -236,7 +236,7 @@ fn limited_values_are_those_of_their_twin() {
         ([-0.5, f32::MAX], gelu),
     ] {
         let run = |device: &Device| {
-            let bounds = Tensor::from_data(bounds, device);
+            let bounds = tensor(&bounds, [2], device);
             values(limit(tensor(&x, [tokens, cols], device), bounds, finish))
         };
         let exact = x.iter().map(|x| match finish {
