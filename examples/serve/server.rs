@@ -9,11 +9,11 @@ use futures_util::StreamExt;
 use http_body_util::{Either, Full, StreamBody};
 use hyper::StatusCode;
 use hyper::body::{Body as _, Bytes, Frame, Incoming};
-use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::header::{CONNECTION, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use inpage::api::{Body, Request, Response};
+use inpage::api::{Body, Failure, Request, Response};
 use inpage::runtime::ServedHandler;
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
@@ -80,10 +80,6 @@ async fn answer(
     request: hyper::Request<Incoming>,
 ) -> Result<Answer, hyper::Error> {
     let (head, mut body) = request.into_parts();
-    if let Some(reason) = access.refusal(&head.headers) {
-        discard(body).await;
-        return Ok(refused(&reason));
-    }
     let headers = head.headers.iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes());
         (name.to_string(), value.into_owned())
@@ -94,6 +90,10 @@ async fn answer(
         headers: headers.collect(),
         ..Request::default()
     };
+    if let Some(reason) = access.refusal(&head.headers) {
+        discard(body).await;
+        return Ok(without_cors(handler.refuse(&request, &refused(reason))));
+    }
     let stated_bytes = body.size_hint().lower();
     if let Some(response) = handler.answer_before_body(&request, stated_bytes) {
         discard(body).await;
@@ -103,10 +103,16 @@ async fn answer(
     let (bytes, _held) = match bodies.read(&mut body, max_bytes, limits.body).await {
         Ok(body) => body.into_parts(),
         Err(BodyFault::Broken(error)) => return Err(error),
-        Err(BodyFault::Late) => return Ok(late()),
+        Err(BodyFault::Late) => {
+            let mut answer = to_hyper(handler.refuse(&request, &late()));
+            // The rest of the body is not read.
+            let close = HeaderValue::from_static("close");
+            answer.headers_mut().insert(CONNECTION, close);
+            return Ok(answer);
+        }
         Err(BodyFault::NoRoom) => {
             discard(body).await;
-            return Ok(no_room());
+            return Ok(to_hyper(handler.refuse(&request, &no_room())));
         }
     };
     request.body = bytes;
@@ -133,56 +139,43 @@ fn to_hyper(response: Response) -> Answer {
     answer
 }
 
-/// The response has no CORS headers, so the page that sent the request cannot read it.
-fn refused(reason: &str) -> Answer {
-    failure(
-        StatusCode::FORBIDDEN,
-        "invalid_request_error",
-        "origin_not_allowed",
-        reason,
-    )
+/// An answer without CORS headers, which the page that sent the request cannot read.
+fn without_cors(mut response: Response) -> Answer {
+    let is_cors = |name: &str| name.starts_with("access-control-");
+    response.headers.retain(|(name, _)| !is_cors(name));
+    to_hyper(response)
 }
 
-/// A body that did not arrive in time. The rest of it is not read.
-fn late() -> Answer {
+fn refused(reason: String) -> Failure {
+    failure(403, "origin_not_allowed", reason)
+}
+
+/// A body that did not arrive in time.
+fn late() -> Failure {
     let reason = "the body of the request did not arrive in time";
-    let mut answer = failure(
-        StatusCode::REQUEST_TIMEOUT,
-        "invalid_request_error",
-        "request_timeout",
-        reason,
-    );
-    let close = HeaderValue::from_static("close");
-    answer.headers_mut().insert(CONNECTION, close);
-    answer
+    failure(408, "request_timeout", reason.to_owned())
 }
 
-fn no_room() -> Answer {
+fn no_room() -> Failure {
     let reason = "the bodies of other requests take all memory that this server has for them";
-    let mut answer = failure(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "server_error",
-        "server_busy",
-        reason,
-    );
-    let second = HeaderValue::from_static("1");
-    answer.headers_mut().insert(RETRY_AFTER, second);
-    answer
+    Failure {
+        kind: "server_error",
+        retry_after_s: Some(1),
+        ..failure(503, "server_busy", reason.to_owned())
+    }
 }
 
 /// An error of the server, which the endpoint does not know.
-fn failure(status: StatusCode, kind: &str, code: &str, message: &str) -> Answer {
-    let body = serde_json::json!({ "error": {
-        "message": message,
-        "type": kind,
-        "param": null,
-        "code": code,
-    } });
-    let mut answer = hyper::Response::new(Either::Left(Full::from(body.to_string())));
-    *answer.status_mut() = status;
-    let json = HeaderValue::from_static("application/json; charset=utf-8");
-    answer.headers_mut().insert(CONTENT_TYPE, json);
-    answer
+fn failure(status: u16, code: &'static str, message: String) -> Failure {
+    Failure {
+        status,
+        kind: "invalid_request_error",
+        code,
+        param: None,
+        message,
+        retry_after_s: None,
+        fails_again: false,
+    }
 }
 
 #[cfg(test)]
@@ -329,6 +322,67 @@ mod tests {
                 String::from_utf8(answer.to_vec()).unwrap()
             });
             assert_eq!(answer, format!("HTTP/1.1 {status}"));
+        }
+    }
+
+    /// SDKs of Anthropic's API read the kind of an error from its body.
+    #[test]
+    fn every_refusal_below_messages_has_the_form_of_anthropic() {
+        let limits = Limits {
+            body: Duration::from_millis(200),
+            all_bodies_bytes: 0,
+            ..limits()
+        };
+        let switches = r#"{"apiKey":"k1","maxBodyBytes":1000000}"#;
+        let key = "x-api-key: k1\r\n";
+        let post = |path: &str, members: &str| {
+            post(&format!("connection: close\r\n{members}")).replace("/completions", path)
+        };
+        for (request, status, kind) in [
+            (post("/messages", ""), 401, "authentication_error"),
+            (
+                post("/messages", &format!("{key}content-length: 9000000\r\n")),
+                413,
+                "request_too_large",
+            ),
+            (
+                post("/messages", &format!("{key}content-length: 1\r\n")) + "{",
+                400,
+                "invalid_request_error",
+            ),
+            // The body never comes.
+            (
+                post("/messages", &format!("{key}content-length: 9\r\n")),
+                408,
+                "timeout_error",
+            ),
+            (
+                post("/messages", key).replace("POST", "DELETE"),
+                405,
+                "invalid_request_error",
+            ),
+            (post("/messages/batches", key), 404, "not_found_error"),
+            (
+                post("/messages/count_tokens", "origin: https://evil.example\r\n"),
+                403,
+                "permission_error",
+            ),
+        ] {
+            let sent = request.clone();
+            let answer = serve(limits.clone(), switches, move |address| {
+                let mut stream = connect(address);
+                stream.write_all(sent.as_bytes()).unwrap();
+                read_to_end(stream)
+            });
+            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+            assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{head}");
+            let body: serde_json::Value = serde_json::from_str(body).unwrap();
+            assert_eq!(body["type"], "error", "{request}{body}");
+            assert_eq!(body["error"]["type"], kind, "{request}{body}");
+            assert!(!body["error"]["message"].as_str().unwrap().is_empty());
+            let id = body["request_id"].as_str().unwrap();
+            assert!(head.contains(&format!("\r\nrequest-id: {id}")), "{head}");
+            assert_eq!(head.contains("access-control-"), status != 403, "{head}");
         }
     }
 

@@ -171,6 +171,7 @@ fn anthropic_kind(status: u16) -> &'static str {
         401 => "authentication_error",
         403 => "permission_error",
         404 => "not_found_error",
+        408 => "timeout_error",
         413 => "request_too_large",
         429 => "rate_limit_error",
         503 => "overloaded_error",

@@ -60,7 +60,7 @@ pub use switches::{
 
 use crate::{Error, RequestFault, Result};
 use endpoint::Endpoint;
-use error::{ErrorForm, fault_without_param};
+use error::fault_without_param;
 
 /// Visits the types of requests, answers and switches, which are declared in TypeScript.
 #[cfg(test)]
@@ -148,10 +148,14 @@ impl Handler {
         Some(self.finish(request, response))
     }
 
+    /// The answer of a server that refuses `request` for a reason that the endpoint does not know, in the form of its route.
+    pub fn refuse(&self, request: &Request, failure: &Failure) -> Response {
+        self.finish(request, Response::failure(failure))
+    }
+
     fn finish(&self, request: &Request, response: Response) -> Response {
         let switches = &self.0.switches;
-        let route = routes::find(&request.url, &switches.base_paths);
-        let form = route.map_or(ErrorForm::OpenAi, |(route, _)| route.error_form());
+        let form = routes::error_form(&request.url, &switches.base_paths);
         let allow_origin = &switches.cors.allow_origin;
         response.finish(&random_id::request_id(), allow_origin, form)
     }

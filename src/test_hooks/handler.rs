@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::sampler::Question;
 use super::{Controls, HookedModel};
 use crate::api::{
-    Body, Handler, Host, ModelState, ReadyEmbedder, ReadyModel, Request, Response, Switches,
-    ToolPrompts,
+    Body, Failure, Handler, Host, ModelState, ReadyEmbedder, ReadyModel, Request, Response,
+    Switches, ToolPrompts,
 };
 use crate::{Error, Result};
 
@@ -139,6 +139,11 @@ impl HookedHandler {
             true => None,
             false => self.current().answer_before_body(request, body_bytes),
         }
+    }
+
+    /// The same as [`Handler::refuse`].
+    pub fn refuse(&self, request: &Request, failure: &Failure) -> Response {
+        self.current().refuse(request, failure)
     }
 
     /// Answers a request. Once a model is loaded, a request to `/_hooks` is a command.

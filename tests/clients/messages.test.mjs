@@ -161,11 +161,35 @@ describe("@anthropic-ai/sdk", { skip }, () => {
     }
   });
 
-  test("the key is x-api-key", async () => {
-    await endpoint.hooks({ switches: { chatTemplate: CHAT_TEMPLATE, apiKey: "k" } });
+  test("reads the errors of requests that no route answers", async () => {
+    const switches = { chatTemplate: CHAT_TEMPLATE, apiKey: "k", maxBodyBytes: 4096 };
+    await endpoint.hooks({ switches });
+    const { messages } = client({ apiKey: "k" });
+    const long = [{ role: "user", content: "a".repeat(5000) }];
+    const is = (name, type) => (error) => {
+      assert.ok(error instanceof Anthropic[name], `${error}`);
+      assert.equal(error.type, type);
+      assert.match(error.requestID, /^req_/);
+      return true;
+    };
     try {
-      await client({ apiKey: "k" }).messages.create(GREEDY);
-      await assert.rejects(client().messages.create(GREEDY), Anthropic.AuthenticationError);
+      await messages.create(GREEDY);
+      const broken = {
+        body: new Blob(["{"]),
+        headers: { "content-type": "application/json" },
+      };
+      const foreign = { headers: { origin: "https://evil.example" } };
+      const own = client({ apiKey: "k" });
+      for (const [send, name, type] of [
+        [() => client().messages.create(GREEDY), "AuthenticationError", "authentication_error"],
+        [() => messages.create({ ...GREEDY, messages: long }), "APIError", "request_too_large"],
+        [() => messages.batches.list(), "NotFoundError", "not_found_error"],
+        [() => own.get("/v1/messages"), "APIError", "invalid_request_error"],
+        [() => own.post("/v1/messages", broken), "BadRequestError", "invalid_request_error"],
+        [() => messages.create(GREEDY, foreign), "PermissionDeniedError", "permission_error"],
+      ]) {
+        await assert.rejects(send, is(name, type));
+      }
     } finally {
       await endpoint.hooks({ switches: { chatTemplate: CHAT_TEMPLATE } });
     }

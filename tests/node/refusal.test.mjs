@@ -66,7 +66,10 @@ test("an engine that cannot answer refuses in the form of the route", async () =
     ["/v1/messages/", true],
     ["/api/messages/count_tokens?beta=true", true],
     ["/v1/chat/completions", false],
+    ["/v1/messages/batches/x", true],
     ["/v1/models/messages", false],
+    ["/v1/models/org/messages", false],
+    ["/v1/threads/t/messages", false],
   ]) {
     const { port1, port2 } = new MessageChannel();
     refuse(port2, failure);

@@ -77,6 +77,32 @@ describe("before the body", () => {
     }
   });
 
+  test("refusals below messages have the form of Anthropic's API", async (t) => {
+    const origin = await open(t);
+    const MESSAGES = "/v1/messages";
+    for (const [path, headers, status, type] of [
+      [MESSAGES, LONG, 401, "authentication_error"],
+      [`${MESSAGES}/batches`, { ...KEY, ...LONG }, 404, "not_found_error"],
+      [MESSAGES, { ...KEY, ...LONG, "content-type": "a/b" }, 415, "invalid_request_error"],
+      [MESSAGES, { ...KEY, "content-length": "1001" }, 413, "request_too_large"],
+      [`${MESSAGES}/count_tokens`, { ...LONG, host: "evil.example" }, 403, "permission_error"],
+      ["/v1/threads/t/messages", { ...KEY, ...LONG }, 404, "invalid_request_error"],
+    ]) {
+      const { answer, socket } = await exchangeRaw(origin, headOf(path, headers), HEAD_AND_BODY);
+      assert.equal(statusOf(answer), status, answer);
+      const [head, body] = answer.split("\r\n\r\n");
+      const { type: kind, error, request_id } = JSON.parse(body);
+      assert.equal(error.type, type);
+      assert.ok(error.message.length > 0);
+      const isOpenAi = path.includes("threads");
+      assert.equal(kind, isOpenAi ? undefined : "error");
+      const id = /^request-id: (.+)\r?$/im.exec(head)?.[1];
+      assert.equal(id, request_id);
+      if (!isOpenAi) assert.match(id, /^req_[a-z0-9]{24}$/);
+      socket.destroy();
+    }
+  });
+
   test("a client that asks first sends none in vain", async (t) => {
     const origin = await open(t);
     const expect = { expect: "100-continue" };

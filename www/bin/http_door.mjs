@@ -2,7 +2,7 @@
 
 import { createServer } from "node:http";
 import { isBelowBasePath, rootRouteBelow } from "../dist/exchange/base_paths.js";
-import { requestId } from "../dist/exchange/error_response.js";
+import { errorParts } from "../dist/exchange/error_response.js";
 import { ConnectionTurns } from "./connection_turns.mjs";
 import { limitsOf } from "./http_limits.mjs";
 import { BodyBudget, BodyRefused, RequestBody } from "./request_body.mjs";
@@ -61,7 +61,9 @@ async function answer(door, exchange) {
   const { access, allowOrigin, budget, engine, limits, readsBody } = door;
   const { request, response, signal, waits } = exchange;
   const writer = new ResponseWriter(response, limits.writeTimeoutMs);
-  const refuse = (refusal, origin) => sendWhole(writer, exchange, errorAnswer(refusal, origin));
+  const url = urlOf(engine, request.url);
+  const refuse = (refusal, origin) =>
+    sendWhole(writer, exchange, errorAnswer(refusal, url, origin));
   const reason = access.refusal(request.headers);
   // Without CORS headers, so that the page that sent the request cannot read the answer.
   if (reason !== undefined) return refuse([403, "origin_not_allowed", reason]);
@@ -69,7 +71,6 @@ async function answer(door, exchange) {
   if (["CONNECT", "TRACE", "TRACK"].includes(request.method)) {
     return refuse([405, "method_not_allowed", `${request.method} is not supported`]);
   }
-  const url = urlOf(engine, request.url);
   const ask = (init) =>
     engine.fetch(url, { method: request.method, headers: headersOf(request), signal, ...init });
   if (!readsBody(url, request)) return sendWhole(writer, exchange, await ask({}));
@@ -140,22 +141,18 @@ function headersOf({ rawHeaders }) {
   return headers;
 }
 
-/** An error of this server itself (specification 2.1); readable by pages of `allowOrigin`, if it is given. */
-function errorAnswer([status, code, message], allowOrigin) {
-  const type = status < 500 ? "invalid_request_error" : "server_error";
-  const headers = new Headers({
-    "content-type": "application/json; charset=utf-8",
-    "cache-control": "no-store",
-    "x-request-id": requestId(),
-  });
+/**
+ * An error of this server itself in the form of the routes at `url` (specification 2.1 and 22.4); readable by pages of
+ * `allowOrigin`, if it is given.
+ */
+function errorAnswer([status, code, message], url, allowOrigin) {
+  const { headers: parts, exposed, body } = errorParts({ status, code, message }, url.href);
+  const headers = new Headers(parts);
   if (status === 503) headers.set("retry-after", "1");
   if (allowOrigin !== undefined) {
     headers.set("access-control-allow-origin", allowOrigin);
     if (allowOrigin !== "*") headers.set("vary", "Origin");
-    headers.set("access-control-expose-headers", "x-request-id, retry-after, x-should-retry");
+    headers.set("access-control-expose-headers", exposed);
   }
-  return new Response(JSON.stringify({ error: { message, type, param: null, code } }), {
-    status,
-    headers,
-  });
+  return new Response(body, { status, headers });
 }

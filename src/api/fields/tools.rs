@@ -72,6 +72,14 @@ wire_types! {
             mode: (),
             tools: Vec<ToolName>,
         },
+        /// As in OpenAI's chat.
+        #[ts(untagged)]
+        AllowedNested {
+            #[ts(type = "\"allowed_tools\"")]
+            r#type: (),
+            #[ts(type = "{ mode: \"auto\" | \"required\"; tools: Array<ToolName> }")]
+            allowed_tools: (),
+        },
     }
 }
 
@@ -269,7 +277,10 @@ fn tool_choice(fields: &Fields, tools: &[Tool]) -> Result<AllowedTools> {
     })
 }
 
+/// `choice` has the members itself, as in OpenAI's responses, or in a member of its own, as in its chat.
 fn allowed_tools(choice: &Map<String, Value>, tools: &[Tool]) -> Result<AllowedTools> {
+    let nested = member(choice, "allowed_tools").and_then(Value::as_object);
+    let choice = nested.unwrap_or(choice);
     let allowed = match member(choice, "tools") {
         Some(Value::Array(allowed)) => allowed,
         Some(other) => {

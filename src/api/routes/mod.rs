@@ -16,7 +16,7 @@ mod timings;
 mod token_logprobs;
 mod tokens;
 
-use super::error::fault_without_param;
+use super::error::{ErrorForm, fault_without_param};
 use super::http::path_of;
 use crate::{Error, RequestFault};
 pub(super) use route::Route;
@@ -54,6 +54,20 @@ pub(super) fn find(url: &str, base_paths: &[String]) -> Option<(&'static Route, 
     };
     let found = base_paths.iter().find_map(|base| below(base));
     found.or_else(|| below("").filter(|(route, _)| ROOT_PATHS.contains(&route.path)))
+}
+
+/// The form of the errors at `url`. Clients of Anthropic's API read theirs below `messages` also where there is no route, such as
+/// that of batches.
+pub(super) fn error_form(url: &str, base_paths: &[String]) -> ErrorForm {
+    let is_of_messages = base_paths.iter().any(|base| {
+        let below = path_of(url).strip_prefix(base.trim_end_matches('/'));
+        let rest = below.and_then(|rest| rest.strip_prefix("/messages"));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    });
+    match is_of_messages {
+        true => ErrorForm::Anthropic,
+        false => ErrorForm::OpenAi,
+    }
 }
 
 /// No route is at `url`.
@@ -289,6 +303,24 @@ mod tests {
         let long = message(&format!("/v1/{}", "é".repeat(500)));
         let shortened = format!("/{}... is not", "é".repeat(79));
         assert!(long.contains(&shortened), "{long}");
+    }
+
+    #[test]
+    fn errors_at_and_below_messages_have_the_form_of_anthropic() {
+        let bases = ["/v1".to_owned(), "/openai/v1/".to_owned()];
+        for (url, form) in [
+            ("/v1/messages", ErrorForm::Anthropic),
+            ("/v1/messages/?beta=true", ErrorForm::Anthropic),
+            ("/openai/v1/messages/batches/x", ErrorForm::Anthropic),
+            ("https://a.example/v1/messages", ErrorForm::Anthropic),
+            ("/v1/models/messages", ErrorForm::OpenAi),
+            ("/v1/threads/t/messages", ErrorForm::OpenAi),
+            ("/v1/messagesx", ErrorForm::OpenAi),
+            ("/messages", ErrorForm::OpenAi),
+            ("/v1/chat/completions?x=/v1/messages", ErrorForm::OpenAi),
+        ] {
+            assert_eq!(error_form(url, &bases), form, "{url}");
+        }
     }
 
     #[test]

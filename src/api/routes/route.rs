@@ -6,7 +6,6 @@ use std::pin::Pin;
 
 use crate::Result;
 use crate::api::endpoint::Endpoint;
-use crate::api::error::ErrorForm;
 use crate::api::http::{Request, Response, percent_decode};
 use crate::api::models::Purpose;
 
@@ -51,14 +50,6 @@ impl Route {
     /// Whether a request needs the key of the switch `apiKey`.
     pub(in crate::api) fn needs_key(&self) -> bool {
         self.path != "health"
-    }
-
-    /// The form of its errors.
-    pub(in crate::api) fn error_form(&self) -> ErrorForm {
-        match self.path {
-            "messages" | "messages/count_tokens" => ErrorForm::Anthropic,
-            _ => ErrorForm::OpenAi,
-        }
     }
 
     /// The value of the `Allow` header.

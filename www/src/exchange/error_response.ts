@@ -40,6 +40,35 @@ export function codeOf(error: unknown, otherwise: string): string {
   return typeof code === "string" ? code : otherwise;
 }
 
+/** An error with its HTTP status. */
+export interface StatusError {
+  status: number;
+  code: string;
+  message: string;
+}
+
+/**
+ * What every error that answers a request to `url` has, in the form of the routes there: headers besides those of CORS, those that
+ * pages may read, and the body.
+ */
+export function errorParts(
+  error: StatusError,
+  url: string,
+): { headers: HeaderList; exposed: string; body: string } {
+  const id = requestId();
+  const isAnthropic = isOfMessages(url);
+  const ids = isAnthropic ? ["x-request-id", "request-id"] : ["x-request-id"];
+  return {
+    headers: [
+      ["content-type", "application/json; charset=utf-8"],
+      ["cache-control", "no-store"],
+      ...ids.map((name): [string, string] => [name, id]),
+    ],
+    exposed: [...ids, "retry-after", "x-should-retry"].join(", "),
+    body: JSON.stringify(isAnthropic ? anthropicObject(error, id) : errorObject(error)),
+  };
+}
+
 /** The whole answer, for a request to `url` whose head is not sent yet. */
 export function failureAnswer(
   failure: EngineFailure,
@@ -51,20 +80,14 @@ export function failureAnswer(
 } {
   const unavailable = failure.code === "engine_unavailable";
   const retryAfterS = failure.retryAfterS ?? (unavailable ? 1 : undefined);
-  const id = requestId();
-  const isAnthropic = isOfMessages(url);
-  const ids = isAnthropic ? ["x-request-id", "request-id"] : ["x-request-id"];
-  const headers: HeaderList = [
-    ["content-type", "application/json; charset=utf-8"],
-    ["cache-control", "no-store"],
-    ...ids.map((name): [string, string] => [name, id]),
+  const { headers, exposed, body } = errorParts(withStatus(failure), url);
+  headers.push(
     ["access-control-allow-origin", "*"],
-    ["access-control-expose-headers", [...ids, "retry-after", "x-should-retry"].join(", ")],
+    ["access-control-expose-headers", exposed],
     // An engine that cannot be reached may be back in a second; one that failed would fail again.
     retryAfterS === undefined ? ["x-should-retry", "false"] : ["retry-after", `${retryAfterS}`],
-  ];
-  const object = isAnthropic ? anthropicObject(failure, id) : errorObject(failure);
-  return { status: statusOf(failure), headers, body: JSON.stringify(object) };
+  );
+  return { status: statusOf(failure), headers, body };
 }
 
 /** The same answer as a `Response`. */
@@ -75,33 +98,46 @@ export function failureResponse(failure: EngineFailure, url: string): Response {
 
 /** The last events of a stream from `url` that fails after its head (specification 10.7 and 22.4). */
 export function failureEvents(failure: EngineFailure, url: string): string {
+  const error = withStatus(failure);
   if (isOfMessages(url)) {
-    return `event: error\ndata: ${JSON.stringify(anthropicObject(failure, null))}\n\n`;
+    return `event: error\ndata: ${JSON.stringify(anthropicObject(error, null))}\n\n`;
   }
-  return `data: ${JSON.stringify(errorObject(failure))}\n\ndata: [DONE]\n\n`;
+  return `data: ${JSON.stringify(errorObject(error))}\n\ndata: [DONE]\n\n`;
 }
 
-/** Whether the routes of Messages are at `url`; `models/messages` is a model. */
+/** Whether `url` is at or below the routes of Messages; `models/messages` is a model, and OpenAI's threads have messages, too. */
 function isOfMessages(url: string): boolean {
-  return /(?<!\/models)\/messages(\/count_tokens)?\/?$/.test(new URL(url).pathname);
+  return /(?<!\/(?:models(?:\/.*)?|threads\/[^/]+))\/messages(?:\/|$)/.test(new URL(url).pathname);
 }
 
 function statusOf({ code }: EngineFailure): number {
   return code === "engine_unavailable" || code === "model_not_loaded" ? 503 : 500;
 }
 
-function errorObject({ message, code }: EngineFailure) {
-  return { error: { message, type: "server_error", param: null, code } };
+function withStatus(failure: EngineFailure): StatusError {
+  return { status: statusOf(failure), code: failure.code, message: failure.message };
 }
 
-function anthropicObject(failure: EngineFailure, request_id: string | null) {
-  const { message, code } = failure;
-  const type = statusOf(failure) === 503 ? "overloaded_error" : "api_error";
+function errorObject({ status, message, code }: StatusError) {
+  const type = status < 500 ? "invalid_request_error" : "server_error";
+  return { error: { message, type, param: null, code } };
+}
+
+/** The types of Anthropic's errors, of the statuses that are answered here. Others are `invalid_request_error`. */
+const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
+  403: "permission_error",
+  413: "request_too_large",
+  500: "api_error",
+  503: "overloaded_error",
+};
+
+function anthropicObject({ status, message, code }: StatusError, request_id: string | null) {
+  const type = ANTHROPIC_TYPES[status] ?? "invalid_request_error";
   return { type: "error", error: { message, type, param: null, code }, request_id };
 }
 
 /** `req_` and 24 characters of `[a-z0-9]`. */
-export function requestId(): string {
+function requestId(): string {
   const alphabet = "abcdefghijklmnopqrstuvwxyz0123456789";
   let id = "req_";
   while (id.length < 28) {

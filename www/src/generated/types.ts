@@ -1905,7 +1905,7 @@ export type TokenizeFields = {
 export type ToolCall = { id: string, type: "function", function: FunctionCall, };
 
 /** Whether the model may or must call a tool, and which. */
-export type ToolChoice = "none" | "auto" | "required" | ToolName | { type: "allowed_tools", mode: "auto" | "required", tools: Array<ToolName>, };
+export type ToolChoice = "none" | "auto" | "required" | ToolName | { type: "allowed_tools", mode: "auto" | "required", tools: Array<ToolName>, } | { type: "allowed_tools", allowed_tools: { mode: "auto" | "required"; tools: Array<ToolName> }, };
 
 /** A tool of `tools`, by name. */
 export type ToolName = { type: "function", name: string, } | { type: "function", function: { name: string }, };

@@ -137,7 +137,11 @@ fn tool_choice_says_which_tools_and_whether() {
             .iter()
             .map(|name| json!({"type": "function", "name": name}))
             .collect();
-        usable(json!({"type": "allowed_tools", "mode": mode, "tools": tools}))
+        let nested =
+            json!({"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}});
+        let flat = usable(json!({"type": "allowed_tools", "mode": mode, "tools": tools}));
+        assert_eq!(usable(nested), flat);
+        flat
     };
     assert_eq!(allowed("auto", &["g"]), Some((g(), false)));
     assert_eq!(allowed("required", &["g", "g"]), Some((g(), true)));
