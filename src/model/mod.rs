@@ -57,5 +57,5 @@ pub use load_options::LoadOptions;
 pub use lora::Adapter;
 pub use refusal::{check_budget, refusal, tower_refusal};
 pub use sampling_defaults::sampling_defaults;
-pub use transformer::Transformer;
+pub use transformer::{DraftModel, Transformer};
 pub use vision::names as vision_family_names;

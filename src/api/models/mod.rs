@@ -13,7 +13,7 @@ use super::switches::{Switches, WhenModelNotReady};
 use crate::{Error, RequestFault, Result};
 pub use fingerprint::Fingerprint;
 pub(super) use ready::PromptTokenizer;
-pub use ready::{ImageReader, LazyCompiler, ReadyEmbedder, ReadyModel, ToolPrompts};
+pub use ready::{ImageReader, ReadyEmbedder, ReadyModel, ToolPrompts, VocabularyTables};
 
 /// The name that refers to whichever model is registered.
 const ALIAS: &str = "default";

@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 mod chunks;
+mod draft_model;
 mod embed;
 mod greedy;
+mod mtp;
 mod rotary;
 mod sampled;
 mod verify;
 
 use chunks::{chunks, image_cuts, segment};
+pub use draft_model::DraftModel;
+use mtp::Trail;
 use rotary::RotaryPositions;
 
 use super::{
@@ -26,6 +30,7 @@ use super::{
     slots::Slots,
     steps::{
         Fed, Steps,
+        mtp::head_kernels,
         record::step_kernels,
         sizes::{MAX_BATCH, MAX_TOKENS, WarmUp, chooses_on_device, warm_rows},
     },
@@ -34,7 +39,8 @@ use crate::{
     Error, Result,
     device::ComputeDevice,
     engine::{
-        CausalModel, Chooser, Input, MemoryCopy, ModelLimits, Row, SequenceMemory, StepOutput,
+        CausalModel, Chooser, Input, KnownText, MemoryCopy, ModelLimits, Row, SequenceMemory,
+        StepOutput,
         generation::{Content, Embeddings},
     },
     ops::{
@@ -62,6 +68,10 @@ pub struct Transformer {
     /// Makes rows of images.
     vision: Option<Vision>,
     features: Features,
+    /// Whether its head or its draft model is used.
+    drafts: bool,
+    trail: Trail,
+    draft_model: Option<Box<DraftModel>>,
 }
 
 impl Transformer {
@@ -87,6 +97,9 @@ impl Transformer {
             pace: Pace::default(),
             vision: None,
             features: Features::default(),
+            drafts: true,
+            trail: Trail::default(),
+            draft_model: None,
         }
     }
 
@@ -122,6 +135,9 @@ impl Transformer {
         let given = given_rows(plan, device);
         let rows = warm_rows(variant, warm_up);
         let mut kernels = step_kernels(decoder, given.as_ref(), &memory, device.tensors(), rows);
+        if warm_up == WarmUp::Prompts {
+            kernels.extend(head_kernels(decoder, &memory, device.tensors()));
+        }
         if chooses_on_device(variant) && !decoder.is_whole {
             let shape = Slots::shape(plan.config.token_ids, plan.reservation.context_tokens);
             kernels.extend(sample::kernels(shape));
@@ -163,6 +179,17 @@ impl Transformer {
     /// Same as [`vision`](Self::vision), to run it.
     pub fn vision_mut(&mut self) -> Option<&mut Vision> {
         self.vision.as_mut()
+    }
+
+    /// Whether tokens are drafted if it has a head or a draft model; they are unless this says otherwise. Tokens are the
+    /// same.
+    pub fn set_drafts(&mut self, drafts: bool) {
+        self.drafts = drafts;
+    }
+
+    /// Lets a smaller model with the same token ids draft, in place of its head if it has one.
+    pub fn set_draft_model(&mut self, model: DraftModel) {
+        self.draft_model = Some(Box::new(model));
     }
 
     /// Where it computes.
@@ -354,16 +381,24 @@ impl Transformer {
                     }
                 }
             }
+            let is_text = input.embeddings().next().is_none();
+            if is_text && ids.len() > 1 {
+                self.remember_next(memory, ids[0])?;
+            }
             self.steps.give_rows(&parts)?;
             let rotary = self.rotary(&input);
             let segment = Segment {
                 is_seen_whole: is_image,
                 ..segment(memory, ids.len(), rotary.of_segment())
             };
-            fed = Some(match whole_images && (is_many || is_image) {
+            let step = match whole_images && (is_many || is_image) {
                 true => self.steps.feed_as_many(segment, &ids).await?,
                 false => self.steps.feed_chunk(segment, &ids).await?,
-            });
+            };
+            if is_text {
+                self.remember_fed(memory, &ids, &step)?;
+            }
+            fed = Some(step);
             memory.len_tokens += ids.len();
         }
         fed.ok_or_else(|| Error::Internal("a step without tokens".into()))
@@ -543,6 +578,29 @@ impl CausalModel for Transformer {
 
     fn verified_rows(&self) -> usize {
         MAX_BATCH
+    }
+
+    fn drafts(&self) -> bool {
+        self.drafts && (self.draft_model.is_some() || self.steps.has_head())
+    }
+
+    async fn prepare_draft(&mut self, text: KnownText<'_>) -> Result<()> {
+        match &mut self.draft_model {
+            Some(model) => Box::pin(model.catch_up(text)).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn draft(
+        &mut self,
+        memory: &SequenceMemory,
+        text: KnownText<'_>,
+        count: usize,
+    ) -> Result<Vec<u32>> {
+        match &mut self.draft_model {
+            Some(model) => Box::pin(model.draft(text, count)).await,
+            None => self.drafted(memory, text, count).await,
+        }
     }
 
     async fn verify(&mut self, row: Row<'_>, chooser: Chooser<'_>) -> Result<StepOutput> {

@@ -4,6 +4,7 @@
 import type { EngineOptions, FallbackModel, LoadOptions } from "../options/engine_options.js";
 import { resolveLora } from "../options/lora.js";
 import { type ModelOption, resolveModel } from "../options/model.js";
+import { resolveDraftModel } from "../options/draft_model.js";
 import { resolveProjector } from "../options/projector.js";
 import { isPlainObject } from "../options/several_models.js";
 import type { CrashedLoad } from "./load_marks.js";
@@ -24,7 +25,7 @@ const CONTEXTS = [2048, 1024];
 export function optionsOfModels(options: EngineOptions): EngineOptions[] {
   const { fallbackModels = [], ...first } = options;
   if (!Array.isArray(fallbackModels)) throw new TypeError("fallbackModels must be an array");
-  const { projector: _projector, lora: _lora, ...ofAll } = first;
+  const { projector: _projector, draftModel: _draft, lora: _lora, ...ofAll } = first;
   const others = fallbackModels.map((given) => {
     const own: EngineOptions =
       isPlainObject(given) && "model" in given
@@ -49,6 +50,7 @@ export function attemptsOf(
   const attempts = models.flatMap((own, model) => {
     resolveModel(own.model, own.hub);
     resolveProjector(own.projector, own.hub);
+    resolveDraftModel(own.draftModel, own.hub);
     resolveLora(own.lora ?? [], own.hub);
     const crashed = crashes[model]?.loads ?? 0;
     const ways = (fits || crashed > 0 ? waysOf(own.load ?? {}) : [{}]).map((load) => ({
