@@ -91,7 +91,7 @@ describe("a projector with a fake engine", () => {
     });
     assert.equal(bytes, 4);
     assert.deepEqual([last.phase, last.loadedBytes, last.totalBytes], ["ready", 7, 7]);
-    const reasons = [/^draftModel: /, /beside its model/, /^draft model: .*404/];
+    const reasons = [/^draftModel needs a url/, /beside its model/, /^draft model: .*404/];
     for (const [index, reason] of reasons.entries()) assert.match(messages[index], reason);
   });
 

@@ -14,6 +14,14 @@ export function resolveDraftModel(
   hub: HubOptions = {},
 ): ModelLocation | undefined {
   if (option === undefined) return undefined;
+  const isPlace = typeof option === "string" || option instanceof URL || option instanceof Blob;
+  if (!isPlace) {
+    // Without a place, the model in the package would be meant.
+    const { url, file, files, folder } = Object(option) as Partial<ModelWithId>;
+    if (!(url ?? file ?? files ?? folder)) {
+      throw new TypeError("draftModel needs a url, a folder or a file");
+    }
+  }
   try {
     return resolveModel(option, hub).location;
   } catch (error) {
