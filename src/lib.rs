@@ -19,6 +19,7 @@
 //! let request = LoadRequest {
 //!     files: &LocalFiles::at("www/models/tales.gguf")?,
 //!     projector: None,
+//!     draft_model: None,
 //!     adapters: &adapters,
 //!     options: LoadOptions::default(),
 //!     now_ms: || 0.0,

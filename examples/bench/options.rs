@@ -7,6 +7,7 @@ use inpage::model::LoadOptions;
 use crate::load_arguments::set_load_option;
 
 pub const USAGE: &str = "usage: bench [launch|kernels|model|speculation]... [--model FILE.gguf|FOLDER] \
+                         [--draft FILE.gguf|FOLDER] \
                          [--device cpu|gpu] [--kv-format FORMAT] [--quantize TYPE] [--size small|large] \
                          [--tokens N] [--contexts N,N,...] [--batches N,N,...] [--json]";
 
@@ -32,6 +33,8 @@ pub struct Options {
     /// All, if empty.
     benches: Vec<Bench>,
     pub model: Option<PathBuf>,
+    /// A smaller model that guesses tokens, for `speculation`.
+    pub draft: Option<PathBuf>,
     pub gpu: bool,
     /// The options of a load. Its memory sizes depend on what is measured.
     pub load: LoadOptions,
@@ -53,6 +56,7 @@ impl Options {
         let mut options = Options {
             benches: Vec::new(),
             model: None,
+            draft: None,
             gpu: true,
             load: LoadOptions::default(),
             size: None,
@@ -69,6 +73,7 @@ impl Options {
                 "model" => options.benches.push(Bench::Model),
                 "speculation" => options.benches.push(Bench::Speculation),
                 "--model" => options.model = Some(value()?.into()),
+                "--draft" => options.draft = Some(value()?.into()),
                 "--device" => {
                     options.gpu = choice(&name, &value()?, [("gpu", true), ("cpu", false)])?
                 }

@@ -14,7 +14,7 @@ use inpage::{
         event::Event,
         generation::{DraftRules, Generation, SamplingParams},
     },
-    model::{Checkpoint, LoadOptions, Transformer},
+    model::{Checkpoint, DraftModel, LoadOptions, Transformer},
     runtime::{Tuning, start},
     text::Tokenizer,
     weights::LocalFiles,
@@ -82,7 +82,11 @@ pub async fn run(machine: &Machine, path: &Path, options: &Options) -> Outcome<(
         ..options.load
     };
     let (model, tokenizer) = open(machine, path, load).await?;
-    let (other, _) = open(machine, path, load).await?;
+    let (mut other, _) = open(machine, path, load).await?;
+    if let Some(path) = &options.draft {
+        let (draft, _) = open(machine, path, load).await?;
+        other.set_draft_model(DraftModel::new(draft));
+    }
     let engine = |model, speculation| {
         let limits = EngineLimits {
             speculation,
@@ -110,16 +114,16 @@ pub async fn run(machine: &Machine, path: &Path, options: &Options) -> Outcome<(
                     guessing_s.push(other);
                 }
             }
-            let ratios = plain_s
-                .iter()
-                .zip(&guessing_s)
-                .map(|(one, other)| one / other);
-            let ratio = median(ratios.collect());
+            let both = plain_s.iter().zip(&guessing_s);
+            let ratios: Vec<f64> = both.map(|(one, other)| one / other).collect();
+            let range = [f64::min, f64::max].map(|of| ratios.iter().copied().reduce(of));
+            let ratio = median(ratios.clone());
             let values = json!({
                 "tokens": tokens,
                 "plain_ms_per_token": round(1e3 * median(plain_s) / tokens as f64),
                 "ms_per_token": round(1e3 * median(guessing_s) / tokens as f64),
                 "times_as_fast": round(ratio),
+                "times_as_fast_range": range.map(|it| it.map(round)),
             });
             machine.print("guesses", task.name, values);
         }

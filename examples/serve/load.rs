@@ -13,8 +13,10 @@ use crate::options::Options;
 /// Loads the model, reports it and its device on standard error, and registers it with `handler`.
 pub async fn load_and_serve(options: &Options, handler: &ServedHandler) -> Outcome<Served> {
     let projector = options.projector.as_ref().map(LocalFiles::at).transpose()?;
+    let draft = options.draft.as_ref().map(LocalFiles::at).transpose()?;
     let request = LoadRequest {
         projector: projector.as_ref(),
+        draft_model: draft.as_ref(),
         files: &LocalFiles::at(&options.model)?,
         adapters: &adapter_files(&options.lora)?,
         options: options.load,
@@ -32,6 +34,13 @@ pub async fn load_and_serve(options: &Options, handler: &ServedHandler) -> Outco
         report.kv_format.name(),
         report.kv_bytes
     );
+    if let Some(draft) = &report.draft_model {
+        eprintln!(
+            "{} drafts: {} layers",
+            options.draft.as_deref().unwrap_or(""),
+            draft.layers
+        );
+    }
     Ok(serve(loaded, handler, &options.model_id))
 }
 

@@ -17,6 +17,8 @@ usage: serve [--model FILE.gguf|FOLDER] [options]
   --model PATH        the model: a GGUF file, the first of its parts, or a Hugging Face folder; the
                       one in the package if left out
   --projector FILE    the vision tower of a model that takes images: its mmproj file, GGUF
+  --draft PATH        a smaller model with the same tokenizer that guesses tokens: a GGUF file or a folder; answers
+                      are the same, and come sooner where it guesses well
   --id NAME           what requests may call it besides \"default\"; the file's name if left out
   --port N            8080 if left out; 0 takes any free port
   --device NAME       where to compute: auto if left out, which is a hardware GPU or else the CPU; gpu,
@@ -47,6 +49,7 @@ pub struct Options {
     pub threads: Option<usize>,
     pub load: LoadOptions,
     pub projector: Option<String>,
+    pub draft: Option<String>,
     pub lora: Vec<AdapterPath>,
     pub switches: Switches,
     pub access: Access,
@@ -65,6 +68,7 @@ impl Options {
             threads: None,
             load: LoadOptions::default(),
             projector: None,
+            draft: None,
             lora: Vec::new(),
             switches: Switches::default(),
             access: Access::default(),
@@ -88,6 +92,7 @@ impl Options {
                     set_load_option(&mut options.load, &name, &value()?)?;
                 }
                 "--projector" => options.projector = Some(value()?),
+                "--draft" => options.draft = Some(value()?),
                 "--lora" => options.lora.push(AdapterPath::parse(&value()?)?),
                 "--allow-host" => options.access.allow_host(&value()?),
                 "--allow-origin" => options.access.allow_origin(&value()?)?,

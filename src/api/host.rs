@@ -68,6 +68,12 @@ impl Clock for SystemHost {
             .map_or(0, |elapsed| elapsed.as_millis() as u64)
     }
 
+    fn monotonic_ms(&self) -> f64 {
+        static START: std::sync::LazyLock<std::time::Instant> =
+            std::sync::LazyLock::new(std::time::Instant::now);
+        START.elapsed().as_secs_f64() * 1000.0
+    }
+
     fn sleep_ms(&self, duration_ms: u32) -> Pin<Box<dyn Future<Output = ()>>> {
         let (sender, receiver) = futures_channel::oneshot::channel();
         std::thread::spawn(move || {

@@ -48,7 +48,7 @@ pub use host::SystemHost;
 pub use host::{DecodedImage, FetchedImage, Host, ImageError};
 pub use http::{Attachment, Body, Request, Response};
 pub use models::{
-    Fingerprint, ImageReader, LazyCompiler, ModelState, ReadyEmbedder, ReadyModel, ToolPrompts,
+    Fingerprint, ImageReader, ModelState, ReadyEmbedder, ReadyModel, ToolPrompts, VocabularyTables,
 };
 pub use progress::Progress;
 pub use switches::{

@@ -222,6 +222,14 @@ impl Candidate {
         allowed
     }
 
+    /// At most `most` tokens that the constraint forces next, in a likely division of the text that it forces.
+    pub(super) fn forced(&self, most: usize) -> Vec<u32> {
+        match &self.matcher {
+            Some(matcher) if most > 0 => matcher.forced(most),
+            _ => Vec::new(),
+        }
+    }
+
     /// Accepts a token that the device chose with a fork of the sampler, which replaces the sampler.
     pub(super) fn take_forked(
         &mut self,

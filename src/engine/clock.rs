@@ -14,6 +14,10 @@ use crate::Error;
 pub trait Clock {
     /// Milliseconds since 1970.
     fn now_ms(&self) -> u64;
+    /// Milliseconds, with fractions, of a clock that is never set back: for the times of steps.
+    fn monotonic_ms(&self) -> f64 {
+        self.now_ms() as f64
+    }
     /// Completes after `duration_ms`.
     fn sleep_ms(&self, duration_ms: u32) -> Pin<Box<dyn Future<Output = ()>>>;
 }

@@ -35,60 +35,89 @@ impl Mean {
     }
 }
 
+/// Where a draft comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Text that is known before the step: drafting takes no time.
+    Text,
+    /// The model, which drafts during the step: its time counts for the step.
+    Model,
+}
+
+/// A draft that could be verified.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Offer {
+    pub(super) source: Source,
+    /// Tokens that it has at most.
+    pub(super) tokens: usize,
+    /// The probability that a token of it is right if those before it are.
+    pub(super) acceptance: f64,
+}
+
 /// The work of a step for the only sequence that could continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     /// Chose this many tokens, each fed by itself.
     Tokens(usize),
     /// Fed this many rows at once to verify a draft.
-    Rows(usize),
+    Rows(Source, usize),
 }
 
 /// The measured times of an engine's steps.
 #[derive(Debug, Default)]
 pub(super) struct Costs {
     token: Mean,
-    rows: [Mean; ROWS.len()],
+    /// Steps that verify known text.
+    text_rows: [Mean; ROWS.len()],
+    /// Steps that verify what the model drafts.
+    model_rows: [Mean; ROWS.len()],
 }
 
 impl Costs {
-    /// A step took `ms`.
-    pub(super) fn note(&mut self, work: Work, ms: u64) {
-        let ms = ms as f64;
+    /// A step took `ms`, which may be a fraction of a millisecond.
+    pub(super) fn note(&mut self, work: Work, ms: f64) {
         match work {
             Work::Tokens(tokens) => self.token.note(ms, tokens as f64),
-            Work::Rows(rows) => {
+            Work::Rows(source, rows) => {
                 if let Some(at) = ROWS.iter().position(|size| *size == rows) {
-                    self.rows[at].note(ms, 1.0);
+                    self.rows_of(source)[at].note(ms, 1.0);
                 }
             }
         }
     }
 
-    /// The number of the `available` drafted tokens to verify, each of which is right with the probability `acceptance` if those
-    /// before it are. It is 0 if tokens come sooner one by one, and while the time of one is unknown. Sizes that were not measured are tried.
-    pub(super) fn worth_verifying(&mut self, available: usize, acceptance: f64) -> usize {
-        let Some(token_ms) = self.token.get() else {
-            return 0;
-        };
+    /// The offer to take and how many of its tokens to verify. `None` if tokens come sooner one by one, and while the time
+    /// of one is unknown. Sizes that were not measured are tried.
+    pub(super) fn best(&mut self, offers: &[Offer]) -> Option<(Source, usize)> {
+        let token_ms = self.token.get()?;
         self.token.age += 1;
-        let mut best = (1.0, 0);
-        for (mean, rows) in self.rows.iter_mut().zip(ROWS) {
-            if rows > available + 1 {
-                break;
-            }
-            mean.age += 1;
-            // The right tokens and the one after them.
-            let tokens: f64 = (0..rows).map(|right| acceptance.powi(right as i32)).sum();
-            let cost = match mean.get() {
-                Some(step_ms) if token_ms > 0.0 => step_ms / token_ms,
-                _ => 1.0,
-            };
-            if tokens / cost > best.0 {
-                best = (tokens / cost, rows - 1);
+        let mut best = (1.0, None);
+        for offer in offers {
+            for (mean, rows) in self.rows_of(offer.source).iter_mut().zip(ROWS) {
+                if rows > offer.tokens + 1 {
+                    break;
+                }
+                mean.age += 1;
+                // The right tokens and the one after them.
+                let right = (0..rows).map(|right| offer.acceptance.powi(right as i32));
+                let cost = match mean.get() {
+                    Some(step_ms) if token_ms > 0.0 => step_ms / token_ms,
+                    _ => 1.0,
+                };
+                let gain = right.sum::<f64>() / cost;
+                if gain > best.0 {
+                    best = (gain, Some((offer.source, rows - 1)));
+                }
             }
         }
         best.1
+    }
+
+    fn rows_of(&mut self, source: Source) -> &mut [Mean; ROWS.len()] {
+        match source {
+            Source::Text => &mut self.text_rows,
+            Source::Model => &mut self.model_rows,
+        }
     }
 }
 
@@ -96,13 +125,25 @@ impl Costs {
 mod tests {
     use super::*;
 
+    impl Costs {
+        /// How many tokens of a known text are worth verifying.
+        fn worth_verifying(&mut self, tokens: usize, acceptance: f64) -> usize {
+            let offer = Offer {
+                source: Source::Text,
+                tokens,
+                acceptance,
+            };
+            self.best(&[offer]).map_or(0, |(_, count)| count)
+        }
+    }
+
     /// Costs with so many milliseconds per token and per step of 2, 4 and 8 rows.
-    fn costs(token_ms: u64, rows_ms: [u64; 3]) -> Costs {
+    fn costs(token_ms: f64, rows_ms: [f64; 3]) -> Costs {
         let mut costs = Costs::default();
         for _ in 0..2 {
-            costs.note(Work::Tokens(4), 4 * token_ms);
+            costs.note(Work::Tokens(4), 4.0 * token_ms);
             for (rows, ms) in ROWS.into_iter().zip(rows_ms) {
-                costs.note(Work::Rows(rows), ms);
+                costs.note(Work::Rows(Source::Text, rows), ms);
             }
         }
         costs
@@ -113,7 +154,7 @@ mod tests {
         let mut costs = Costs::default();
         assert_eq!(costs.worth_verifying(20, 0.9), 0, "nothing to compare with");
         for _ in 0..2 {
-            costs.note(Work::Tokens(1), 10);
+            costs.note(Work::Tokens(1), 10.0);
         }
         assert_eq!(costs.worth_verifying(20, 0.5), 7);
         assert_eq!(costs.worth_verifying(6, 0.5), 3);
@@ -123,39 +164,65 @@ mod tests {
 
     #[test]
     fn free_rows_are_used_and_expensive_ones_are_not() {
-        assert_eq!(costs(10, [10, 10, 10]).worth_verifying(7, 0.3), 7);
-        assert_eq!(costs(10, [12, 20, 60]).worth_verifying(7, 0.9), 3);
-        assert_eq!(costs(10, [12, 20, 60]).worth_verifying(7, 0.4), 1);
-        assert_eq!(costs(10, [20, 40, 80]).worth_verifying(7, 0.9), 0);
-        assert_eq!(costs(10, [12, 20, 60]).worth_verifying(7, 0.1), 0);
+        assert_eq!(costs(10.0, [10.0, 10.0, 10.0]).worth_verifying(7, 0.3), 7);
+        assert_eq!(costs(10.0, [12.0, 20.0, 60.0]).worth_verifying(7, 0.9), 3);
+        assert_eq!(costs(10.0, [12.0, 20.0, 60.0]).worth_verifying(7, 0.4), 1);
+        assert_eq!(costs(10.0, [20.0, 40.0, 80.0]).worth_verifying(7, 0.9), 0);
+        assert_eq!(costs(10.0, [12.0, 20.0, 60.0]).worth_verifying(7, 0.1), 0);
     }
 
     #[test]
     fn the_first_measurement_does_not_count() {
-        let mut costs = costs(10, [11, 11, 11]);
-        costs.rows[2] = Mean::default();
-        costs.note(Work::Rows(8), 10_000);
+        let mut costs = costs(10.0, [11.0, 11.0, 11.0]);
+        costs.text_rows[2] = Mean::default();
+        costs.note(Work::Rows(Source::Text, 8), 10_000.0);
         assert_eq!(costs.worth_verifying(7, 0.9), 7);
-        costs.note(Work::Rows(8), 1000);
+        costs.note(Work::Rows(Source::Text, 8), 1000.0);
         assert_eq!(costs.worth_verifying(7, 0.9), 3);
     }
 
     #[test]
     fn an_old_measurement_is_repeated() {
-        let mut costs = costs(10, [11, 11, 1000]);
+        let mut costs = costs(10.0, [11.0, 11.0, 1000.0]);
         let tried = |costs: &mut Costs| costs.worth_verifying(7, 0.9) == 7;
         assert_eq!((0..600).position(|_| tried(&mut costs)), Some(511));
-        costs.note(Work::Tokens(1), 10);
-        costs.note(Work::Rows(8), 1000);
+        costs.note(Work::Tokens(1), 10.0);
+        costs.note(Work::Rows(Source::Text, 8), 1000.0);
         assert!(!tried(&mut costs));
     }
 
     #[test]
     fn an_old_time_of_a_token_is_measured_again() {
-        let mut costs = costs(10, [10, 10, 10]);
+        let mut costs = costs(10.0, [10.0, 10.0, 10.0]);
         let mut counts = (0..600).map(|_| costs.worth_verifying(7, 0.9));
         assert_eq!(counts.position(|count| count == 0), Some(512));
-        costs.note(Work::Tokens(1), 10);
+        costs.note(Work::Tokens(1), 10.0);
         assert_eq!(costs.worth_verifying(7, 0.9), 7);
+    }
+
+    #[test]
+    fn fractions_of_a_millisecond_count() {
+        assert_eq!(costs(0.25, [0.3, 0.4, 2.5]).worth_verifying(7, 0.8), 3);
+    }
+
+    #[test]
+    fn the_source_that_gains_more_is_taken() {
+        let mut costs = costs(10.0, [12.0, 14.0, 20.0]);
+        for (rows, ms) in ROWS.into_iter().zip([15.0, 30.0, 60.0]) {
+            for _ in 0..2 {
+                costs.note(Work::Rows(Source::Model, rows), ms);
+            }
+        }
+        let mut best = |text: f64, model: f64| {
+            let offer = |source, acceptance| Offer {
+                source,
+                tokens: 7,
+                acceptance,
+            };
+            costs.best(&[offer(Source::Text, text), offer(Source::Model, model)])
+        };
+        assert_eq!(best(0.9, 0.9), Some((Source::Text, 7)));
+        assert_eq!(best(0.1, 0.8), Some((Source::Model, 1)));
+        assert_eq!(best(0.1, 0.1), None);
     }
 }

@@ -1,13 +1,18 @@
-//! Guesses the next tokens of a candidate without the model: what follows where the end of its text
-//! occurred before, in the request's prediction, in the prompt or in the text itself. Whether a guess is
-//! worth a step is decided in `costs`, and what is right in `verify`.
+//! Guesses the next tokens of a candidate without the model: what a constraint forces, and what follows where the end of
+//! its text occurred before, in the request's prediction, in the prompt or in the text itself. Records how often each
+//! source was right, the model's drafts included. Whether a guess is worth a step is decided in `costs`, and what is right
+//! in `verify`.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Tokens that are compared at most to find the place that resembles the end of a text most.
 const LONGEST_MATCH: usize = 16;
 /// Equal tokens that make a place of the prompt or of the text a likely one.
 const LOOK_UP_MATCH: usize = 3;
+/// Places with equal ends that are compared at most, the last ones first. It bounds the time of a look-up in a text that
+/// repeats a few tokens all the time.
+const MAX_PLACES: usize = 64;
 /// Equal tokens that make a place of a prediction a likely one.
 const PREDICTION_MATCH: usize = 2;
 /// A completion that differs from the prediction may return to it this many tokens further on after
@@ -105,26 +110,30 @@ impl Follower {
 }
 
 /// Looks the end of a text up in the text before it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct LookUp {
     text: Vec<u32>,
     /// Index of the token that came next there.
     next: Option<usize>,
+    /// Where the last tokens before each place were seen last: the end of that place.
+    ends: HashMap<[u32; LOOK_UP_MATCH], usize>,
+    /// For each end, counted from the first possible one, the end before it with equal last tokens; 0 if there is none.
+    earlier: Vec<usize>,
 }
 
 impl LookUp {
     fn new(prompt: &[u32]) -> Self {
-        let mut it = Self {
-            text: prompt.to_vec(),
-            next: None,
-        };
+        let mut it = Self::default();
+        for &id in prompt {
+            it.add(id);
+        }
         it.next = it.find();
         it
     }
 
     fn push(&mut self, id: u32) -> Option<bool> {
         let expected = self.next.map(|at| self.text[at] == id);
-        self.text.push(id);
+        self.add(id);
         self.next = match (expected, self.next) {
             (Some(true), Some(at)) => Some(at + 1),
             _ => self.find(),
@@ -132,9 +141,33 @@ impl LookUp {
         expected
     }
 
+    /// Appends a token to the text and its end to the index.
+    fn add(&mut self, id: u32) {
+        self.text.push(id);
+        if let Some(last) = self.text.last_chunk::<LOOK_UP_MATCH>() {
+            let end = self.text.len();
+            self.earlier.push(self.ends.insert(*last, end).unwrap_or(0));
+        }
+    }
+
+    /// The end of the place that resembles the end of the text most, the last one if there are several.
     fn find(&self) -> Option<usize> {
-        let last_end = self.text.len().saturating_sub(1);
-        place_after(&self.text, last_end, &self.text, LOOK_UP_MATCH)
+        let earlier = |end: usize| {
+            let at = end.checked_sub(LOOK_UP_MATCH)?;
+            self.earlier.get(at).copied().filter(|end| *end > 0)
+        };
+        let ends = std::iter::successors(earlier(self.text.len()), |end| earlier(*end));
+        let mut best = (0, None);
+        for end in ends.take(MAX_PLACES) {
+            let equal = equal_ends(&self.text[..end], &self.text);
+            if equal > best.0 {
+                best = (equal, Some(end));
+            }
+            if equal == LONGEST_MATCH {
+                break;
+            }
+        }
+        best.1
     }
 
     /// The next `count` tokens, if the text goes on as it did there.
@@ -160,9 +193,7 @@ fn place_after(source: &[u32], last_end: usize, text: &[u32], least: usize) -> O
         if source[end - 1] != last {
             continue;
         }
-        let pairs = source[..end].iter().rev().zip(text.iter().rev());
-        let equal = pairs.take(LONGEST_MATCH).take_while(|(a, b)| a == b);
-        let equal = equal.count();
+        let equal = equal_ends(&source[..end], text);
         if equal > best.0 {
             best = (equal, Some(end));
         }
@@ -171,6 +202,30 @@ fn place_after(source: &[u32], last_end: usize, text: &[u32], least: usize) -> O
         }
     }
     best.1
+}
+
+/// How many of the last tokens of two texts are equal, at most [`LONGEST_MATCH`].
+fn equal_ends(a: &[u32], b: &[u32]) -> usize {
+    let pairs = a.iter().rev().zip(b.iter().rev()).take(LONGEST_MATCH);
+    pairs.take_while(|(a, b)| a == b).count()
+}
+
+/// Follows what a constraint forced.
+#[derive(Debug, Default)]
+struct Forced {
+    /// Tokens that are expected next.
+    tokens: Vec<u32>,
+}
+
+impl Forced {
+    fn push(&mut self, id: u32) -> Option<bool> {
+        let came = *self.tokens.first()? == id;
+        match came {
+            true => drop(self.tokens.remove(0)),
+            false => self.tokens.clear(),
+        }
+        Some(came)
+    }
 }
 
 /// The share of expected tokens that came; recent ones count most.
@@ -194,11 +249,23 @@ pub(super) struct Draft {
     pub(super) acceptance: f64,
 }
 
+/// The draft that a step verifies.
+#[derive(Debug, PartialEq)]
+pub(super) enum PlannedDraft {
+    /// These tokens.
+    Tokens(Vec<u32>),
+    /// So many tokens that the model drafts in the step.
+    OfModel(usize),
+}
+
 /// Drafts for one candidate.
 #[derive(Debug)]
 pub(super) struct Drafter {
+    forced: (Forced, Acceptance),
     prediction: Option<(Follower, Acceptance)>,
     look_up: Option<(LookUp, Acceptance)>,
+    /// The drafts of the model.
+    model: Acceptance,
     /// Tokens of the candidate that it has seen.
     seen: usize,
 }
@@ -208,8 +275,10 @@ impl Drafter {
     pub(super) fn new(prompt: &[u32], rules: &DraftRules, looks_up: bool) -> Self {
         let follow = |it: &Rc<[u32]>| (Follower::new(it.clone()), Acceptance(0.8));
         Self {
+            forced: (Forced::default(), Acceptance(0.9)),
             prediction: rules.prediction.as_ref().map(follow),
             look_up: looks_up.then(|| (LookUp::new(prompt), Acceptance(0.6))),
+            model: Acceptance(0.7),
             seen: 0,
         }
     }
@@ -217,6 +286,8 @@ impl Drafter {
     /// Follows the candidate, which has `chosen` these tokens.
     pub(super) fn follow(&mut self, chosen: &[u32]) {
         for &id in chosen.iter().skip(self.seen) {
+            let (forced, acceptance) = &mut self.forced;
+            acceptance.note(forced.push(id));
             if let Some((follower, acceptance)) = &mut self.prediction {
                 acceptance.note(follower.push(id));
             }
@@ -227,9 +298,39 @@ impl Drafter {
         self.seen = chosen.len();
     }
 
-    /// At most `most` tokens below `vocab_size` from the source that was right more often.
+    /// Whether it follows all that the constraint forced before, so that more may be forced now.
+    pub(super) fn is_free(&self) -> bool {
+        self.forced.0.tokens.is_empty()
+    }
+
+    /// The constraint forces these tokens next.
+    pub(super) fn force(&mut self, tokens: Vec<u32>) {
+        self.forced.0.tokens = tokens;
+    }
+
+    /// How likely a token of the model's drafts is right if those before it are, by the drafts so far.
+    pub(super) fn model_acceptance(&self) -> f64 {
+        self.model.0
+    }
+
+    /// The first `right` of the `drafted` tokens of the model were right.
+    pub(super) fn note_model(&mut self, drafted: usize, right: usize) {
+        (0..right).for_each(|_| self.model.note(Some(true)));
+        if right < drafted {
+            self.model.note(Some(false));
+        }
+    }
+
+    /// At most `most` tokens below `vocab_size`: what is forced, or else from the source that was right more often.
     pub(super) fn draft(&self, most: usize, vocab_size: usize) -> Draft {
         let mut best = Draft::default();
+        let (Forced { tokens }, acceptance) = &self.forced;
+        if !tokens.is_empty() {
+            return Draft {
+                tokens: tokens[..tokens.len().min(most)].to_vec(),
+                acceptance: acceptance.0,
+            };
+        }
         if let Some((follower, acceptance)) = &self.prediction {
             let expected = follower.expected();
             best = Draft {
@@ -336,5 +437,45 @@ mod tests {
         drafter.follow(&[4, 5, 6, 7, 8]);
         let draft = drafter.draft(1, 100);
         assert!(draft.acceptance > 0.75, "{draft:?}");
+    }
+
+    /// The index finds what a comparison with every place finds.
+    #[test]
+    fn the_index_finds_the_place_that_resembles_the_end_most() {
+        for (alphabet, seed) in [(2u32, 1u32), (3, 2), (5, 3), (50, 4)] {
+            let mut look_up = LookUp::default();
+            let mut random = seed;
+            for _ in 0..60 {
+                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                look_up.add((random >> 16) % alphabet);
+                let text = &look_up.text;
+                let last_end = text.len() - 1;
+                let expected = place_after(text, last_end, text, LOOK_UP_MATCH);
+                assert_eq!(look_up.find(), expected, "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_constraint_forces_goes_first() {
+        let mut drafter = drafter(&[1, 2, 3, 4, 1, 2, 3], None);
+        drafter.force(vec![7, 8, 9]);
+        assert_eq!(drafter.draft(2, 100).tokens, [7, 8]);
+        drafter.follow(&[7]);
+        assert!(!drafter.is_free());
+        assert_eq!(drafter.draft(5, 100).tokens, [8, 9]);
+        drafter.follow(&[7, 3]);
+        assert!(drafter.is_free());
+    }
+
+    #[test]
+    fn drafts_of_the_model_count_up_to_the_first_wrong_token() {
+        let mut drafter = drafter(&[1], None);
+        let before = drafter.model_acceptance();
+        drafter.note_model(3, 3);
+        let after = drafter.model_acceptance();
+        assert!(after > before);
+        drafter.note_model(3, 0);
+        assert!(drafter.model_acceptance() < after);
     }
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use futures_util::future::join;
 
 use super::candidate::{Allowed, Limits};
+use super::draft::PlannedDraft;
 use super::event::FinishReason;
 use super::generation::Generation;
 use super::job::Job;
@@ -19,6 +20,23 @@ use crate::sample::Sampled;
 use crate::{Error, Result};
 
 impl PlannedStep {
+    /// Runs what is not part of the step's cost.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub(super) async fn prepare<M: CausalModel>(&self, model: &mut M, jobs: &[Job]) -> Result<()> {
+        let PlannedStep::Verify { at, draft, .. } = self else {
+            return Ok(());
+        };
+        let sequence = &jobs[at.job].sequences[at.sequence];
+        match draft {
+            PlannedDraft::Tokens(_) => Ok(()),
+            PlannedDraft::OfModel(_) => {
+                report(model.prepare_draft(sequence.text()).await, [sequence])
+            }
+        }
+    }
+
     /// Runs the step that was just planned for these running requests.
     ///
     /// # Errors
@@ -50,7 +68,7 @@ impl PlannedStep {
             }
             PlannedStep::Verify { at, draft, spare } => {
                 let sequence = &mut jobs[at.job].sequences[at.sequence];
-                let result = sequence.verify(model, &draft, spare).await;
+                let result = sequence.verify(model, draft, spare).await;
                 report(result, [&*sequence])
             }
             PlannedStep::Single { at, step, restore } => {

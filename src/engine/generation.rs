@@ -40,8 +40,18 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// Whether any token may be forbidden, so that each has to be seen before the next one is chosen.
+    /// Whether any token may be forbidden.
     pub(super) fn is_restricted(&self) -> bool {
         self.constraint.is_some() || self.rules.is_some()
+    }
+
+    /// How many tokens may be chosen after `chosen` before any may be forbidden. Afterwards each has to be seen before the
+    /// next one is chosen.
+    pub(super) fn free_tokens(&self, chosen: &[u32]) -> usize {
+        match (&self.constraint, &self.rules) {
+            (Some(_), _) => 0,
+            (None, None) => usize::MAX,
+            (None, Some(rules)) => rules.free_tokens(chosen),
+        }
     }
 }

@@ -9,8 +9,10 @@ use super::prompt::Prompt;
 pub enum Speculation {
     /// None.
     Off,
-    /// The tokens that come next in a request's prediction.
+    /// The tokens that come next in a request's prediction, and those that a constraint forces.
     Predictions,
+    /// Also the tokens that the model drafts, if it does.
+    Model,
     /// Also the tokens that followed where the end of the text occurred before.
     All,
 }
@@ -77,11 +79,18 @@ pub(super) struct StepLimits {
     pub(super) speculation: Speculation,
     /// Most rows of a step that verifies a draft.
     pub(super) verified_rows: usize,
+    /// Whether the model drafts tokens.
+    pub(super) drafts: bool,
 }
 
 impl StepLimits {
-    /// `verified_rows` is what the model takes.
-    pub(super) fn new(limits: &EngineLimits, model: &ModelLimits, verified_rows: usize) -> Self {
+    /// `verified_rows` is what the model takes; `drafts` says whether it drafts.
+    pub(super) fn new(
+        limits: &EngineLimits,
+        model: &ModelLimits,
+        verified_rows: usize,
+        drafts: bool,
+    ) -> Self {
         let page_tokens = model.page_tokens.max(1);
         Self {
             page_tokens,
@@ -93,6 +102,7 @@ impl StepLimits {
             vocab_size: model.vocab_size,
             speculation: limits.speculation,
             verified_rows: verified_rows.min(MAX_ROWS),
+            drafts: drafts && matches!(limits.speculation, Speculation::Model | Speculation::All),
         }
     }
 

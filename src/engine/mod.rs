@@ -65,8 +65,8 @@ pub use events::Events;
 pub use handle::EngineHandle;
 pub use limits::{EngineLimits, Speculation};
 pub use model::{
-    CausalModel, Chooser, Input, MemoryCopy, ModelLimits, Row, RowSampler, SequenceMemory,
-    StepOutput,
+    CausalModel, Chooser, Input, KnownText, MemoryCopy, ModelLimits, Row, RowSampler,
+    SequenceMemory, StepOutput,
 };
 pub use reservation::Reservation;
 pub use run::Engine;

@@ -166,6 +166,33 @@ impl StepOutput {
     }
 }
 
+/// The tokens of a sequence.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownText<'a> {
+    /// One id per position of its prompt.
+    pub prompt: &'a [u32],
+    /// The tokens chosen after it, at least one. The last one is not fed yet.
+    pub chosen: &'a [u32],
+}
+
+impl KnownText<'_> {
+    /// The number of tokens.
+    pub fn len(&self) -> usize {
+        self.prompt.len() + self.chosen.len()
+    }
+
+    /// Whether there is no token.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The tokens from `first` on.
+    pub fn after(&self, first: usize) -> Vec<u32> {
+        let all = self.prompt.iter().chain(self.chosen);
+        all.skip(first).copied().collect()
+    }
+}
+
 /// A causal language model with a paged KV cache. One call runs at a time.
 #[allow(async_fn_in_trait)]
 pub trait CausalModel {
@@ -223,6 +250,32 @@ pub trait CausalModel {
         Err(wrong("nothing: it verifies no drafts"))
     }
 
+    /// Whether it guesses tokens: by a head of its own, or by a smaller model. The same answer every time.
+    fn drafts(&self) -> bool {
+        false
+    }
+
+    /// Lets it read what it has not read of `text`, before [`draft`](Self::draft): how long this takes says nothing about
+    /// how long drafts take.
+    async fn prepare_draft(&mut self, _text: KnownText<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Guesses at most `count` tokens after `text`, whose tokens but the last are in `memory`. Its pages cover all of them.
+    /// Whatever is guessed changes neither the memory as other calls see it nor their results. The prompt consists of
+    /// tokens.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] by a model that guesses nothing.
+    async fn draft(
+        &mut self,
+        _memory: &SequenceMemory,
+        _text: KnownText<'_>,
+        _count: usize,
+    ) -> Result<Vec<u32>> {
+        Err(wrong("no draft: it guesses nothing"))
+    }
+
     /// Feeds `tokens` (at least one) after `memory.len_tokens` and scores what follows each of them.
     /// `next[i]` is the token after `tokens[i]`; result `i` has its raw log-probability and the `top`
     /// best tokens at that position (all, if there are fewer). `next` is as long as `tokens`.
@@ -270,6 +323,14 @@ pub(super) fn expect_chosen(
     match chosen.last() {
         Some(Err(_)) => Ok(()),
         _ => expect("tokens", chosen.len(), steps),
+    }
+}
+
+/// An internal error unless a draft has at most `count` tokens of the vocabulary.
+pub(super) fn expect_draft(draft: &[u32], count: usize, vocab_size: usize) -> Result<()> {
+    match draft.len() <= count && draft.iter().all(|id| (*id as usize) < vocab_size) {
+        true => Ok(()),
+        false => Err(wrong(&format!("a draft {draft:?} of {count}"))),
     }
 }
 

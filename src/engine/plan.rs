@@ -13,7 +13,8 @@
 //! can generate, because then the holders of the memory wait for their readers, perhaps until the patience with them ends.
 
 use super::banker::{GroupClaim, held, is_safe};
-use super::costs::Work;
+use super::costs::{Offer, Source, Work};
+use super::draft::PlannedDraft;
 use super::job::Job;
 use super::model::{MemoryCopy, SequenceMemory};
 use super::planned_step::{PlannedStep, SequenceIndex};
@@ -132,19 +133,34 @@ impl Scheduler {
         if sequence.unfed_tokens() != 1 {
             return None;
         }
-        let draft = sequence.draft(&self.limits);
+        let drafts = sequence.drafts(&self.limits);
         let fed_tokens = sequence.memory.len_tokens;
         let min_tokens = sequence.candidate.generation().drafts.min_tokens;
-        let acceptance = draft.acceptance;
-        let mut draft = draft.tokens;
-        let mut count = self.costs.worth_verifying(draft.len(), acceptance);
+        let text = Offer {
+            source: Source::Text,
+            tokens: drafts.text.tokens.len(),
+            acceptance: drafts.text.acceptance,
+        };
+        let model = Offer {
+            source: Source::Model,
+            tokens: drafts.by_model,
+            acceptance: drafts.model_acceptance,
+        };
+        let (source, mut count) = self.costs.best(&[text, model])?;
         while count > 0 && !self.hold(Holder::Sequence(at), fed_tokens + 1 + count) {
             count /= 2;
         }
         if count == 0 || count < min_tokens {
             return None;
         }
-        draft.truncate(count);
+        let draft = match source {
+            Source::Text => {
+                let mut tokens = drafts.text.tokens;
+                tokens.truncate(count);
+                PlannedDraft::Tokens(tokens)
+            }
+            Source::Model => PlannedDraft::OfModel(count),
+        };
         let spare = match self.limits.has_states {
             true => Some(self.pool.states.take()?),
             false => None,
@@ -156,7 +172,10 @@ impl Scheduler {
     /// or several sequences.
     pub(super) fn work_of(&self, step: &PlannedStep) -> Option<Work> {
         match step {
-            PlannedStep::Verify { draft, .. } => Some(Work::Rows(draft.len() + 1)),
+            PlannedStep::Verify { draft, .. } => Some(match draft {
+                PlannedDraft::Tokens(tokens) => Work::Rows(Source::Text, tokens.len() + 1),
+                PlannedDraft::OfModel(count) => Work::Rows(Source::Model, count + 1),
+            }),
             PlannedStep::Single { at, step, .. } => {
                 let has_begun = !self.sequence(*at).candidate.chosen().is_empty();
                 has_begun.then(|| Work::Tokens(step.steps()))

@@ -1,5 +1,6 @@
 //! The steps that `plan` decides on and `execute` runs.
 
+use super::draft::PlannedDraft;
 use super::model::MemoryCopy;
 use super::prefill::Feed;
 use super::single::SingleStep;
@@ -31,7 +32,7 @@ pub(super) enum PlannedStep {
     /// Feeds a sequence its last token and a draft of the next ones.
     Verify {
         at: SequenceIndex,
-        draft: Vec<u32>,
+        draft: PlannedDraft,
         /// A slot for the state before the step, where the model has states.
         spare: Option<u32>,
     },

@@ -97,6 +97,11 @@ impl Prompt {
         &self.ids
     }
 
+    /// Whether it consists of tokens alone.
+    pub fn is_text(&self) -> bool {
+        self.embeddings.is_empty()
+    }
+
     /// Its token ids, without the positions of embeddings.
     pub(super) fn tokens(&self) -> impl Iterator<Item = u32> {
         let positions = self.ids.iter().enumerate();

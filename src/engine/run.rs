@@ -38,7 +38,7 @@ impl<M: CausalModel> Engine<M> {
         let limits = limits.at_least_minimal();
         let shared = Rc::new(Shared::default());
         let sizes = model.limits();
-        let step_limits = StepLimits::new(&limits, &sizes, model.verified_rows());
+        let step_limits = StepLimits::new(&limits, &sizes, model.verified_rows(), model.drafts());
         let pool = MemoryPool::new(&sizes, limits.max_cached_pages);
         let handle = EngineHandle::new(shared.clone(), limits, sizes);
         let scheduler = Scheduler::new(shared, step_limits, pool);
@@ -99,14 +99,17 @@ impl<M: CausalModel> Engine<M> {
         };
         let jobs = self.scheduler.jobs();
         let served: Vec<usize> = (0..jobs.len()).filter(|job| step.is_for(*job)).collect();
+        step.prepare(&mut self.model, jobs).await?;
+        let begun_ms = self.clock.monotonic_ms();
         let result = step.run(&mut self.model, jobs).await;
+        let step_ms = self.clock.monotonic_ms() - begun_ms;
         let duration_ms = self.clock.now_ms().saturating_sub(now_ms);
         self.scheduler.restore_patience(&served, duration_ms);
         if let Some(slot) = spare {
             self.scheduler.pool.states.give_back(slot);
         }
         if let Some(work) = work {
-            self.scheduler.costs.note(work, duration_ms);
+            self.scheduler.costs.note(work, step_ms);
         }
         result
     }

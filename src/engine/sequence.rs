@@ -7,7 +7,7 @@ use super::draft::{Draft, Drafter};
 use super::events::EventSender;
 use super::generation::Generation;
 use super::limits::{Speculation, StepLimits};
-use super::model::SequenceMemory;
+use super::model::{KnownText, SequenceMemory};
 use super::run_ahead::RunAhead;
 
 /// A candidate that waits for its start or runs.
@@ -26,6 +26,17 @@ pub(super) struct Sequence {
     pub(super) run_ahead: RunAhead,
     /// Guesses its tokens, once they may be worth it.
     drafter: Option<Drafter>,
+}
+
+/// Guesses of a sequence's next tokens.
+#[derive(Debug, Default)]
+pub(super) struct Drafts {
+    /// What is known of them.
+    pub(super) text: Draft,
+    /// How many tokens the model may draft.
+    pub(super) by_model: usize,
+    /// How likely each of those is right if those before it are.
+    pub(super) model_acceptance: f64,
 }
 
 impl Sequence {
@@ -73,39 +84,59 @@ impl Sequence {
 
     /// Guesses of the tokens after the one that it feeds next, if that may be fed with them. As many as its reader has room
     /// for.
-    pub(super) fn draft(&mut self, limits: &StepLimits) -> Draft {
+    pub(super) fn drafts(&mut self, limits: &StepLimits) -> Drafts {
         let generation = self.candidate.generation();
         let rules = &generation.drafts;
         let looks_up = limits.speculation == Speculation::All;
-        let has_sources = looks_up || rules.prediction.is_some();
+        let by_model = limits.drafts && generation.prompt.is_text();
+        let is_constrained = generation.constraint.is_some();
+        let has_sources = looks_up || by_model || is_constrained || rules.prediction.is_some();
         let chosen = self.candidate.chosen();
         // The limit of mirostat follows from the tokens that were drawn.
         let is_fixed = generation.sampling.mirostat.is_none();
         if limits.speculation == Speculation::Off || !has_sources || !is_fixed || chosen.is_empty()
         {
-            return Draft::default();
+            return Drafts::default();
         }
+        let left = generation.max_tokens - chosen.len();
+        let rows = left.min(self.candidate.room()).min(limits.verified_rows);
+        let most = rows.saturating_sub(1).min(rules.max_tokens);
         let new = || Drafter::new(generation.prompt.ids(), rules, looks_up);
         let drafter = self.drafter.get_or_insert_with(new);
         drafter.follow(chosen);
-        let left = generation.max_tokens - chosen.len();
-        let rows = left.min(self.candidate.room()).min(limits.verified_rows);
-        drafter.draft(
-            rows.saturating_sub(1).min(rules.max_tokens),
-            limits.vocab_size,
-        )
+        if is_constrained && drafter.is_free() {
+            drafter.force(self.candidate.forced(most));
+        }
+        Drafts {
+            text: drafter.draft(most, limits.vocab_size),
+            by_model: if by_model { most } else { 0 },
+            model_acceptance: drafter.model_acceptance(),
+        }
     }
 
-    /// Tokens that may be chosen before its reader sees the first of them. Where tokens may be forbidden it is one,
-    /// because what is forbidden depends on each token.
+    /// Its tokens, for a draft.
+    pub(super) fn text(&self) -> KnownText<'_> {
+        KnownText {
+            prompt: self.candidate.generation().prompt.ids(),
+            chosen: self.candidate.chosen(),
+        }
+    }
+
+    /// The model drafted so many tokens, of which the first `right` were right.
+    pub(super) fn note_drafted(&mut self, drafted: usize, right: usize) {
+        if let Some(drafter) = &mut self.drafter {
+            drafter.note_model(drafted, right);
+        }
+    }
+
+    /// Tokens that may be chosen before its reader sees the first of them, at least one. Where tokens may be forbidden it
+    /// is one, because what is forbidden depends on each token.
     pub(super) fn steps_ahead(&self) -> usize {
         let generation = self.candidate.generation();
-        match generation.is_restricted() {
-            true => 1,
-            false => {
-                let left = generation.max_tokens - self.candidate.chosen().len();
-                self.run_ahead.steps().min(left).min(self.candidate.room())
-            }
-        }
+        let chosen = self.candidate.chosen();
+        let left = generation.max_tokens - chosen.len();
+        let free = generation.free_tokens(chosen).max(1);
+        let most = left.min(free).min(self.candidate.room());
+        self.run_ahead.steps().min(most)
     }
 }

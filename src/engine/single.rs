@@ -64,7 +64,7 @@ impl Sequence {
     fn is_chosen_greedily(&self) -> bool {
         let generation = self.candidate.generation();
         generation.sampling.is_plain_greedy()
-            && !generation.is_restricted()
+            && generation.free_tokens(self.candidate.chosen()) > 0
             && generation.scores.is_none()
     }
 

@@ -1,6 +1,8 @@
 //! The tokens that a request forbids besides its constraint, by their ids and the tokens generated so far, and those that end a
 //! span of bounded length.
 
+use std::rc::Rc;
+
 use crate::sample::TokenMask;
 
 /// Forbids tokens. The kind of model and the prompt do not matter.
@@ -28,20 +30,40 @@ pub struct SpanBudget {
     /// Tokens of the span without its tags.
     pub max_tokens: usize,
     /// Ids whose bytes are not whole characters. The span does not end after one of them, so that no character is divided.
-    pub partial: TokenMask,
+    pub partial: Rc<TokenMask>,
 }
 
 impl SpanBudget {
     /// Tokens that may come before the span: white space.
     const MAX_TOKENS_BEFORE: usize = 2;
 
-    /// Whether the span ends after `chosen`, because it is long enough.
-    fn is_spent(&self, chosen: &[u32]) -> bool {
-        let before = match self.open.is_empty() {
+    /// How many tokens after `chosen` come before the span may have to end.
+    fn free_tokens(&self, chosen: &[u32]) -> usize {
+        let left = |start: usize| {
+            let rest = chosen.get(start..).unwrap_or_default();
+            let known = rest.len().min(self.open.len());
+            if rest[..known] != self.open[..known] {
+                return None;
+            }
+            let end = start + self.open.len() + self.max_tokens;
+            let is_over = chosen.len() > end && rest[known..].contains(&self.close);
+            (!is_over).then(|| end.saturating_sub(chosen.len()))
+        };
+        let starts = 0..=self.latest_start();
+        starts.filter_map(left).min().unwrap_or(usize::MAX)
+    }
+
+    /// The latest token that the span may begin with.
+    fn latest_start(&self) -> usize {
+        match self.open.is_empty() {
             true => 0,
             false => Self::MAX_TOKENS_BEFORE,
-        };
-        let mut starts = (0..=before).filter_map(|start| chosen.get(start..));
+        }
+    }
+
+    /// Whether the span ends after `chosen`, because it is long enough.
+    fn is_spent(&self, chosen: &[u32]) -> bool {
+        let mut starts = (0..=self.latest_start()).filter_map(|start| chosen.get(start..));
         let Some(span) = starts.find_map(|rest| rest.strip_prefix(&self.open[..])) else {
             return false;
         };
@@ -106,6 +128,15 @@ impl TokenRules {
     pub fn allows_a_first(&self, stop_ids: &[u32]) -> bool {
         let mask = self.mask(stop_ids, &[]);
         mask.is_none_or(|mask| !mask.is_empty())
+    }
+
+    /// How many tokens may be chosen after `chosen` before any is forbidden, whichever they are.
+    pub(super) fn free_tokens(&self, chosen: &[u32]) -> usize {
+        if !self.allows_all || !self.sequences.is_empty() || chosen.len() < self.min_tokens {
+            return 0;
+        }
+        let budget = self.budget.as_ref();
+        budget.map_or(usize::MAX, |budget| budget.free_tokens(chosen))
     }
 
     /// The tokens that may follow `chosen`; `None` if all may.
@@ -183,7 +214,7 @@ mod tests {
             open: open.to_vec(),
             close: 9,
             max_tokens,
-            partial: TokenMask::of([7], VOCAB),
+            partial: Rc::new(TokenMask::of([7], VOCAB)),
         };
         let forced = |open: &[u32], max_tokens, chosen: &[u32]| {
             let rules = TokenRules::with_budget(None, VOCAB, budget(open, max_tokens));
@@ -223,6 +254,47 @@ mod tests {
         let rules = TokenRules::with_budget(rules, VOCAB, budget(&[], 1));
         assert_eq!(forbidden(&rules, &[]), [2, 33]);
         assert_eq!(forbidden(&rules, &[4]).len(), VOCAB - 1);
+    }
+
+    #[test]
+    fn tokens_are_free_until_the_budget_may_be_spent() {
+        let rules = |open: &[u32]| {
+            let budget = SpanBudget {
+                open: open.to_vec(),
+                close: 9,
+                max_tokens: 4,
+                partial: Rc::default(),
+            };
+            TokenRules::with_budget(None, VOCAB, budget)
+        };
+        let any = usize::MAX;
+        for (open, chosen, free) in [
+            (&[][..], &[][..], 4),
+            (&[], &[1, 2, 3], 1),
+            (&[], &[1, 2, 3, 4], 0),
+            (&[], &[1, 2, 3, 4, 5], 0),
+            (&[], &[1, 2, 9, 4, 5], any),
+            // The span begins with the third token at the latest.
+            (&[5], &[], 5),
+            (&[5], &[1], 5),
+            (&[5], &[1, 5], 4),
+            (&[5], &[1, 1, 1], any),
+            (&[5, 6], &[1, 5], 5),
+        ] {
+            let found = rules(open).free_tokens(chosen);
+            assert_eq!(found, free, "{open:?} {chosen:?}");
+            // Within them nothing is forbidden.
+            let rules = rules(open);
+            let mut chosen = chosen.to_vec();
+            for _ in 0..found.min(8) {
+                assert_eq!(rules.mask(&[], &chosen), None, "{open:?} {chosen:?}");
+                chosen.push(1);
+            }
+        }
+        let other = TokenRules::new(VOCAB, None, 2, []).unwrap();
+        assert_eq!([&[][..], &[1, 1]].map(|it| other.free_tokens(it)), [0, any]);
+        let other = TokenRules::new(VOCAB, None, 0, [vec![9]]).unwrap();
+        assert_eq!(other.free_tokens(&[]), 0);
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! Verifies a draft: feeds the token chosen last and the draft in one step, chooses after each position as single steps
 //! would, and keeps the tokens up to the first that the draft did not guess. So the tokens are those of single steps. What
-//! was fed beyond them is rolled back.
+//! was fed beyond them is rolled back. The draft is known, or the model makes it at the beginning of the step.
 
 use futures_util::future::join;
 
 use super::candidate::{Allowed, Candidate};
+use super::draft::PlannedDraft;
 use super::model::{
     CausalModel, Chooser, MemoryCopy, Row, RowSampler, SequenceMemory, expect, expect_chosen,
+    expect_draft,
 };
 use super::sequence::Sequence;
 use crate::Result;
@@ -17,10 +19,19 @@ impl Sequence {
     pub(super) async fn verify<M: CausalModel>(
         &mut self,
         model: &mut M,
-        draft: &[u32],
+        draft: PlannedDraft,
         spare: Option<u32>,
     ) -> Result<()> {
         let fed_tokens = self.memory.len_tokens;
+        let is_by_model = matches!(draft, PlannedDraft::OfModel(_));
+        let draft = match draft {
+            PlannedDraft::Tokens(tokens) => tokens,
+            PlannedDraft::OfModel(count) => {
+                let drafted = model.draft(&self.memory, self.text(), count).await?;
+                expect_draft(&drafted, count, model.limits().vocab_size)?;
+                drafted
+            }
+        };
         let mut tokens = vec![self.last_token()];
         tokens.extend(draft);
         let state = self.memory.state.zip(spare);
@@ -42,6 +53,10 @@ impl Sequence {
         )?;
         self.roll_back();
         let right = self.memory.len_tokens - fed_tokens;
+        if is_by_model && !self.candidate.is_closed() {
+            // A model that drafts nothing should not be asked again and again.
+            self.note_drafted((tokens.len() - 1).max(1), right - 1);
+        }
         let (true, Some((to, from))) = (right < tokens.len(), state) else {
             return Ok(());
         };

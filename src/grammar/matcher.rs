@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use llguidance::TokenParser;
 use llguidance::api::StopReason;
+use llguidance::toktrie::TokTrie;
 
 use super::guard::{Guard, Written};
 use super::opener::{Opener, Progress};
@@ -128,6 +129,43 @@ impl Matcher {
             }
         }
         Ok(self.mask.as_ref().map_or(Next::Free, Next::OneOf))
+    }
+
+    /// At most `most` tokens of the text that the constraint forces next: the longest token that fits at each place. The
+    /// model may divide the same text otherwise.
+    pub fn forced(&self, most: usize) -> Vec<u32> {
+        if !matches!(self.phase, Phase::Constrained) {
+            return Vec::new();
+        }
+        // What is forced is pushed into the parser.
+        let mut parser = self.parser.deep_clone();
+        let bytes = parser.force_bytes();
+        let trie = parser.token_env.tok_trie();
+        let tokens = match bytes.split_first() {
+            // A token by its number: the marker, then `[id]`.
+            Some((&TokTrie::SPECIAL_TOKEN_MARKER, id)) => {
+                let id = std::str::from_utf8(id).ok();
+                let id = id.and_then(|id| id.strip_prefix('[')?.split_once(']'));
+                id.and_then(|(id, _)| id.parse().ok()).into_iter().collect()
+            }
+            Some(_) => {
+                let end = bytes
+                    .iter()
+                    .position(|it| *it == TokTrie::SPECIAL_TOKEN_MARKER);
+                trie.greedy_tokenize(&bytes[..end.unwrap_or(bytes.len())])
+            }
+            None => self.only_token().into_iter().collect(),
+        };
+        tokens.into_iter().take(most).collect()
+    }
+
+    /// The token that is allowed next, if that was decided and it is the only one.
+    fn only_token(&self) -> Option<u32> {
+        let words = self.mask.as_ref()?.words();
+        let mut ids = words.iter().zip(0u32..).filter(|(word, _)| **word != 0);
+        let (word, at) = ids.next()?;
+        let is_only = word.is_power_of_two() && ids.next().is_none();
+        is_only.then(|| 32 * at + word.trailing_zeros())
     }
 
     /// The tokens that the parser allows, or `None` if the completion is over.

@@ -67,6 +67,7 @@ impl KvReservation {
         if !config.is_causal {
             return KvReservation::of_encoder(options, config, max_bytes);
         }
+        let config = &config.with_mtp_block();
         let owners = || {
             config
                 .kv_layers()

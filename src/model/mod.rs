@@ -57,5 +57,5 @@ pub use load_options::LoadOptions;
 pub use lora::Adapter;
 pub use refusal::{check_budget, refusal, tower_refusal};
 pub use sampling_defaults::sampling_defaults;
-pub use transformer::Transformer;
+pub use transformer::{DraftModel, Transformer};
 pub use vision::family_model_types as vision_family_model_types;

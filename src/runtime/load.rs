@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::{
     AdapterFiles, ChosenDevice, LoadReport, LoadTimes, LoraReport, StartTimes, Tuning,
+    draft_model::OpenedDraft,
     fingerprint::FingerprintParts,
     kernel_choice::{KernelChoice, KnownKernels, conditions},
     open,
@@ -32,6 +33,8 @@ pub struct LoadRequest<'f, F, A> {
     pub files: &'f F,
     /// The file of the vision tower of a model that takes images.
     pub projector: Option<&'f F>,
+    /// The files of a smaller model that guesses tokens for the model.
+    pub draft_model: Option<&'f F>,
     /// The adapters to start with.
     pub adapters: &'f [AdapterFiles<A>],
     /// The options of the user.
@@ -95,27 +98,45 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
         let budget = &mut options.memory_budget_bytes;
         *budget = budget.map(|bytes| bytes.saturating_sub(projector.tensor_bytes()));
     }
+    let draft = Box::pin(OpenedDraft::open(request.draft_model, &tokenizer, &options)).await?;
+    if let Some(draft) = &draft {
+        let needed_bytes = draft.needed_bytes(options);
+        let budget = &mut options.memory_budget_bytes;
+        *budget = budget.map(|bytes| bytes.saturating_sub(needed_bytes));
+    }
     let opened_ms = now_ms();
     let mut chosen: ChosenDevice = device.await?.into();
     let device_ms = now_ms() - opened_ms;
     let tower_bytes = projector.as_ref().map_or(0, Projector::tensor_bytes);
+    let draft_bytes = draft.as_ref().map_or(0, OpenedDraft::tensor_bytes);
+    let further_bytes = tower_bytes + draft_bytes;
     let mut text_bytes = 0;
     let text_progress = |read_bytes, total_bytes| {
         text_bytes = total_bytes;
-        progress(read_bytes, total_bytes + tower_bytes);
+        progress(read_bytes, total_bytes + further_bytes);
     };
     let text = Text {
         checkpoint: &checkpoint,
         projector: projector.as_ref(),
         options,
     };
-    let mut started = text.start(&mut chosen, known, text_progress).await?;
+    // Boxed, so that the future of a load stays small: it is polled on the stack.
+    let mut started = Box::pin(text.start(&mut chosen, known, text_progress)).await?;
     if let (Some(projector), Some(tower)) = (&projector, &started.tower) {
-        let progress = |read_bytes| progress(text_bytes + read_bytes, text_bytes + tower_bytes);
+        let progress = |read_bytes| progress(text_bytes + read_bytes, text_bytes + further_bytes);
         start_tower(&mut started.model, tower, &projector.0.source, progress).await?;
     }
     let images = started.images(&tokenizer)?;
     let recording = started.record(&chosen.device).await?;
+    let draft_model = match &draft {
+        Some(draft) => {
+            let before = text_bytes + tower_bytes;
+            let progress = |read_bytes| progress(before + read_bytes, before + draft_bytes);
+            let model = &mut started.model;
+            Some(Box::pin(draft.start(model, options, progress)).await?)
+        }
+        None => None,
+    };
     opened.adapters.set_on(&mut started.model).await?;
     if started.is_kept {
         started.model.compile_rest();
@@ -128,7 +149,10 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
         weights: started.times.weights,
         recording,
     };
-    let report = text.report(&started, chosen, opened.adapters.reports, load_ms);
+    let report = LoadReport {
+        draft_model,
+        ..text.report(&started, chosen, opened.adapters.reports, load_ms)
+    };
     let projector = projector.as_ref().map(|it| &it.0.gguf);
     Ok(Loaded {
         fingerprint_parts: FingerprintParts::of(&checkpoint.gguf, projector, &report)?,
@@ -219,6 +243,7 @@ impl<S: ByteSource> Text<'_, S> {
             vocab_size: limits.vocab_size,
             decode_dispatches: model.decode_dispatches(),
             projector: projector.map(|(it, plan)| it.report(plan)),
+            draft_model: None,
             // Known once the switches are.
             tools: None,
             lora,

@@ -8,6 +8,7 @@
 //! | `start` | plan, device, kernels and weights -> a model |
 //! | `load` | all of it, with a report -> a model with its tokenizer |
 //! | `projector` | the file of a vision tower |
+//! | `draft_model` | the smaller model that guesses tokens |
 //! | `serve` | engine, endpoint -> a model that answers, and changes to it |
 //! | `device_choice` | the GPU or the CPU |
 //! | `kernel_choice` | what a load found out about the kernels, to be used by a later one |
@@ -20,6 +21,7 @@
 
 mod adapters;
 mod device_choice;
+mod draft_model;
 mod error_code;
 mod fingerprint;
 mod inspect;
@@ -37,6 +39,7 @@ mod tests;
 
 pub use adapters::{AdapterFiles, Adapters, LoraReport};
 pub use device_choice::{ChosenDevice, DeviceChoice};
+pub use draft_model::DraftModelReport;
 pub use error_code::error_code;
 pub use inspect::{ContainerReport, Inspection, InspectionOptions, LimitReport, Refusal, inspect};
 pub use kernel_choice::KnownKernels;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{LoraReport, ProjectorReport};
+use super::{DraftModelReport, LoraReport, ProjectorReport};
 use crate::{
     api::ToolPrompts,
     device::DeviceReport,
@@ -61,6 +61,8 @@ pub struct LoadReport {
     pub decode_dispatches: usize,
     /// The projector, which makes rows of images; `None`: the model takes text only.
     pub projector: Option<ProjectorReport>,
+    /// The smaller model that guesses tokens; `None`: there is none.
+    pub draft_model: Option<DraftModelReport>,
     /// The way in which tools get into prompts; `None`: the model has no chat template.
     pub tools: Option<ToolPrompts>,
     /// Low-rank adapters in use.

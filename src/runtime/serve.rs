@@ -13,8 +13,8 @@ use super::{
 use crate::{
     Error, Result,
     api::{
-        Fingerprint, LazyCompiler, ModelState, ReadyEmbedder, ReadyModel, SpeculationMode,
-        ToolPrompts,
+        Fingerprint, ModelState, ReadyEmbedder, ReadyModel, SpeculationMode, ToolPrompts,
+        VocabularyTables,
     },
     device::ComputeDevice,
     engine::{
@@ -83,9 +83,12 @@ pub fn serve(mut loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Ser
         let engine = ServedEngine::Embeddings(engine);
         (engine, Handle::Embeddings(handle), state)
     } else {
+        let speculation = speculation(handler.switches().speculation, loaded.model.device());
+        let drafts = matches!(speculation, Speculation::Model | Speculation::All);
+        loaded.model.set_drafts(drafts);
         let limits = EngineLimits {
             max_queue,
-            speculation: speculation(handler.switches().speculation, loaded.model.device()),
+            speculation,
             ..EngineLimits::default()
         };
         let clock = handler.host();
@@ -106,7 +109,7 @@ pub fn serve(mut loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Ser
             fingerprint: fingerprint.clone(),
             images: loaded.images,
             sampling_defaults: loaded.sampling_defaults,
-            compiler: LazyCompiler::default(),
+            vocabulary: VocabularyTables::default(),
         };
         let handle = Handle::Text(handle, engine.model_access());
         (ServedEngine::Text(engine), handle, ModelState::Ready(ready))
@@ -122,15 +125,15 @@ pub fn serve(mut loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Ser
     Served { engine, running }
 }
 
-/// The tokens that are guessed on this device. Where a GPU runs ahead, steps that verify guesses wait for a read each: there
-/// only a request's own prediction is likely enough by itself.
+/// The tokens that are guessed on this device. Where a GPU runs ahead, steps that verify guesses wait for a read each: what
+/// a text repeats is not likely enough there.
 fn speculation(mode: SpeculationMode, device: &ComputeDevice) -> Speculation {
     match mode {
         SpeculationMode::Off => Speculation::Off,
         SpeculationMode::Predictions => Speculation::Predictions,
         SpeculationMode::All => Speculation::All,
         SpeculationMode::Auto if device.is_cpu() => Speculation::All,
-        SpeculationMode::Auto => Speculation::Predictions,
+        SpeculationMode::Auto => Speculation::Model,
     }
 }
 

@@ -33,8 +33,18 @@ async fn load_small(
     file: &Path,
     device: impl Future<Output = Result<ComputeDevice>>,
 ) -> Result<Loaded> {
+    load_with_draft(file, None, device).await
+}
+
+async fn load_with_draft(
+    file: &Path,
+    draft: Option<&str>,
+    device: impl Future<Output = Result<ComputeDevice>>,
+) -> Result<Loaded> {
+    let draft = draft.map(|it| LocalFiles::at(small_file(it)).unwrap());
     let request = LoadRequest {
         projector: None,
+        draft_model: draft.as_ref(),
         files: &LocalFiles::at(file).unwrap(),
         adapters: &[] as &[AdapterFiles<LocalFiles>],
         options: LoadOptions::default(),
@@ -47,6 +57,7 @@ async fn load_small(
 async fn answer_with(known: KnownKernels<'_>) -> (Value, String) {
     let request = LoadRequest {
         projector: None,
+        draft_model: None,
         files: &LocalFiles::at(small_file("models/llama.gguf")).unwrap(),
         adapters: &adapter(),
         options: LoadOptions::default(),
@@ -112,6 +123,52 @@ fn a_served_model_answers_with_the_adapters_in_use() {
             Either::Right(((), _)) => {}
         }
     });
+}
+
+#[test]
+fn a_draft_model_changes_no_answer() {
+    pollster::block_on(async {
+        let file = small_file("models/llama.gguf");
+        let mut answers = Vec::new();
+        for draft in [None, Some("models/llama.gguf")] {
+            let device = async { Ok(ComputeDevice::cpu(CpuOptions::default())) };
+            let loaded = Box::pin(load_with_draft(&file, draft, device)).await;
+            let loaded = loaded.unwrap();
+            let report = loaded.report.draft_model.as_ref();
+            assert_eq!(
+                report.map(|it| it.layers),
+                draft.map(|_| loaded.report.layers)
+            );
+            let handler = ServedHandler::new(Switches::default(), Rc::new(SystemHost));
+            let served = serve(loaded, &handler, "small");
+            let body =
+                json!({ "model": "default", "prompt": [1, 2, 3], "max_tokens": 40, "seed": 5 });
+            let answer = post(&handler, "/v1/completions", body);
+            match select(Box::pin(served.engine.run()), Box::pin(answer)).await {
+                Either::Left((ended, _)) => panic!("the engine ended: {ended:?}"),
+                Either::Right(((status, answer), _)) => {
+                    assert_eq!(status, 200, "{answer}");
+                    answers.push(answer["choices"].clone());
+                }
+            }
+        }
+        assert_eq!(answers[0], answers[1]);
+    });
+}
+
+#[test]
+fn a_draft_model_with_other_tokens_is_refused_before_a_device_is_requested() {
+    for (draft, reason) in [
+        ("models/qwen3.gguf", "draft model: "),
+        ("embeddings/bert.gguf", "draft model: "),
+        ("main.rs", "draft model: "),
+    ] {
+        let device = async { panic!("a device was requested") };
+        let file = small_file("models/llama.gguf");
+        let loaded = pollster::block_on(load_with_draft(&file, Some(draft), device));
+        let error = loaded.err().expect("an error").to_string();
+        assert!(error.contains(reason), "{error}");
+    }
 }
 
 #[test]

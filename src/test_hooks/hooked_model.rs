@@ -6,7 +6,8 @@ use std::rc::Rc;
 use crate::api::Host;
 use crate::engine::embed::{EmbeddingLimits, EmbeddingModel};
 use crate::engine::{
-    CausalModel, Chooser, Input, MemoryCopy, ModelLimits, Row, SequenceMemory, StepOutput,
+    CausalModel, Chooser, Input, KnownText, MemoryCopy, ModelLimits, Row, SequenceMemory,
+    StepOutput,
 };
 use crate::sample::{SamplingParams, ScoreRequest, TokenScore};
 use crate::{Error, Result};
@@ -106,6 +107,23 @@ impl<M: CausalModel> CausalModel for HookedModel<M> {
     async fn verify(&mut self, row: Row<'_>, chooser: Chooser<'_>) -> Result<StepOutput> {
         self.enter(false, row.input.ids().len()).await?;
         self.model.verify(row, chooser).await
+    }
+
+    fn drafts(&self) -> bool {
+        self.model.drafts()
+    }
+
+    async fn prepare_draft(&mut self, text: KnownText<'_>) -> Result<()> {
+        self.model.prepare_draft(text).await
+    }
+
+    async fn draft(
+        &mut self,
+        memory: &SequenceMemory,
+        text: KnownText<'_>,
+        count: usize,
+    ) -> Result<Vec<u32>> {
+        self.model.draft(memory, text, count).await
     }
 
     async fn score(

@@ -79,19 +79,22 @@ impl InpageEngine {
         })
     }
 
-    /// Requests the device, reads the model from `files`, the projector and the adapters, and makes it ready.
+    /// Requests the device, reads the model from `files`, the projector, the draft model and the adapters, and makes it
+    /// ready.
     /// `on_progress(loadedBytes, totalBytes)` is called while tensors are read.
     pub async fn load(
         &self,
         files: PageFiles,
         projector: Option<PageFiles>,
+        draft_model: Option<PageFiles>,
         lora: Vec<PageAdapter>,
         on_progress: Function,
     ) -> std::result::Result<(), JsValue> {
         self.running.borrow_mut().take();
         self.set_state(ModelState::Loading);
+        let beside = [projector.as_ref(), draft_model.as_ref()];
         let loaded = self
-            .load_and_serve(&files, projector.as_ref(), &lora, &on_progress)
+            .load_and_serve(&files, beside, &lora, &on_progress)
             .await;
         loaded.map_err(|error| {
             self.set_state(ModelState::Failed(error.to_string()));
@@ -214,13 +217,14 @@ impl InpageEngine {
     async fn load_and_serve(
         &self,
         files: &PageFiles,
-        projector: Option<&PageFiles>,
+        [projector, draft_model]: [Option<&PageFiles>; 2],
         lora: &[PageAdapter],
         on_progress: &Function,
     ) -> Result<()> {
         let request = LoadRequest {
             files,
             projector,
+            draft_model,
             adapters: &adapter_files(lora),
             options: self.load_options,
             now_ms,

@@ -9,7 +9,7 @@ use gloo::timers::callback::Timeout;
 use wasm_bindgen_futures::spawn_local;
 
 use super::options::EngineOptions;
-use super::{image, remote_image};
+use super::{clock, image, remote_image};
 use crate::api::{DecodedImage, FetchedImage, Host, ImageError};
 use crate::engine::{Clock, Permit};
 use crate::images::FileHeader;
@@ -29,6 +29,10 @@ impl BrowserHost {
 impl Clock for BrowserHost {
     fn now_ms(&self) -> u64 {
         js_sys::Date::now() as u64
+    }
+
+    fn monotonic_ms(&self) -> f64 {
+        clock::now_ms()
     }
 
     fn sleep_ms(&self, duration_ms: u32) -> Pin<Box<dyn Future<Output = ()>>> {

@@ -70,6 +70,31 @@ describe("a projector with a fake engine", () => {
     for (const [index, reason] of reasons.entries()) assert.match(messages[index], reason);
   });
 
+  test("a draft model is opened beside the model, too, and refused with a reason", async () => {
+    const { bytes, last, messages } = await page.evaluate(async () => {
+      let last;
+      const onProgress = (event) => {
+        last = event;
+      };
+      const engine = await startFake({ draftModel: new File(["1234"], "small.gguf"), onProgress });
+      const bytes = (await engine.info()).draftModel.fileBytes;
+      await engine.dispose();
+      const messages = [];
+      for (const options of [
+        { draftModel: 5 },
+        { model: undefined, models: { a: "/a.gguf" }, draftModel: "/b.gguf" },
+        { draftModel: "/does-not-exist.gguf" },
+      ]) {
+        messages.push((await caught(() => startFake(options))).message);
+      }
+      return { bytes, last, messages };
+    });
+    assert.equal(bytes, 4);
+    assert.deepEqual([last.phase, last.loadedBytes, last.totalBytes], ["ready", 7, 7]);
+    const reasons = [/^draftModel needs a url/, /beside its model/, /^draft model: .*404/];
+    for (const [index, reason] of reasons.entries()) assert.match(messages[index], reason);
+  });
+
   test("each of several models has its own", async () => {
     const bytes = await page.evaluate(async () => {
       const model = { file: new Blob(["abc"]) };

@@ -12,8 +12,8 @@ use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use inpage::api::{
     Body, DecodedImage, FetchedImage, Fingerprint, Handler, Host, ImageError, ImageReader,
-    LazyCompiler, ModelState, OutputForm, ReadyModel, Request, Response, SamplingDefaults,
-    Switches, SystemHost, ToolPrompts,
+    ModelState, OutputForm, ReadyModel, Request, Response, SamplingDefaults, Switches, SystemHost,
+    ToolPrompts, VocabularyTables,
 };
 use inpage::engine::generation::TokenScore;
 use inpage::engine::{
@@ -385,6 +385,9 @@ impl Clock for TestHost {
     fn now_ms(&self) -> u64 {
         SystemHost.now_ms()
     }
+    fn monotonic_ms(&self) -> f64 {
+        SystemHost.monotonic_ms()
+    }
     fn sleep_ms(&self, duration_ms: u32) -> Pin<Box<dyn Future<Output = ()>>> {
         match self.is_hasty.get() {
             true => Box::pin(std::future::ready(())),
@@ -548,7 +551,7 @@ impl Server {
             output_form: OutputForm::of(&tokenizer),
             tools: ToolPrompts::of(&tokenizer, None),
             tokenizer,
-            compiler: LazyCompiler::default(),
+            vocabulary: VocabularyTables::default(),
         })
     }
 

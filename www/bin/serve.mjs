@@ -35,6 +35,8 @@ A path with a = in it begins with ./ or /.
   --quantize TYPE      type that a folder's matrices are converted to: q8_0 (default), q4_0, q4_k, ..., none
   --projector PLACE    the GGUF file (mmproj) with which the model sees images; of models with names NAME=PLACE, which
                        may be given several times. Images need the package sharp: npm install sharp
+  --draft PLACE        a smaller model with the same tokenizer that guesses tokens; answers are the same, and come sooner
+                       where it guesses well
   --lora PLACE[=SCALE] a low-rank adapter: a GGUF file or a folder of PEFT; may be given several times
   --allow-host NAME    answers requests to this name, besides those of this machine (localhost, 127.0.0.1)
   --allow-origin URL   lets pages of this origin use the server, besides those of this machine; * lets every page on
@@ -73,6 +75,7 @@ const OPTIONS = {
   "kv-pool": { type: "string" },
   quantize: { type: "string" },
   projector: { type: "string", multiple: true, default: [] },
+  draft: { type: "string" },
   lora: { type: "string", multiple: true, default: [] },
   "allow-host": { type: "string", multiple: true, default: [] },
   "allow-origin": { type: "string", multiple: true, default: [] },
@@ -187,11 +190,13 @@ function modelsOf(positionals, values) {
     return {
       model: { ...modelAt(place), ...(values.id && { id: values.id }) },
       ...(projector !== undefined && { projector: modelAt(projector) }),
+      ...(values.draft !== undefined && { draftModel: modelAt(values.draft) }),
       ...budget,
     };
   }
   if (values.id !== undefined) throw new Error("--id is for one model: the others have names");
   if (values.lora.length > 0) throw new Error("--lora is for one model without a name");
+  if (values.draft !== undefined) throw new Error("--draft is for one model without a name");
   const models = {};
   for (const [index, match] of named.entries()) {
     if (match === null) throw new Error(`${positionals[index]} has no name: NAME=MODEL`);

@@ -88,4 +88,5 @@ export type { UpstreamOptions, UpstreamReason, UpstreamRequest } from "./api/ups
 export { servedFetch } from "./serving/served_fetch.js";
 export type { LoadProgress } from "./exchange/protocol.js";
 export type { ImageInput } from "./api/attachments.js";
+export type { DraftModelOption } from "./options/draft_model.js";
 export type { ProjectorFile, ProjectorOption } from "./options/projector.js";

@@ -45,7 +45,7 @@ fields! {
         service_tier: Field<Shape> = unused(),
         /// Not used.
         spaces_between_special_tokens: Field<Shape> = unused().of("vLLM"),
-        /// Not used: there is no draft model.
+        /// Not used: how many tokens are guessed follows from how often guesses were right.
         p_min("speculative.p_min"): Field<Shape> = unused().of("llama.cpp"),
         /// Not used.
         store: Field<Shape> = unused(),

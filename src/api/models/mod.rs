@@ -16,7 +16,7 @@ pub use entry::ModelState;
 pub(super) use entry::{Entry, Purpose};
 pub use fingerprint::Fingerprint;
 pub(super) use ready::PromptTokenizer;
-pub use ready::{ImageReader, LazyCompiler, ReadyEmbedder, ReadyModel, ToolPrompts};
+pub use ready::{ImageReader, ReadyEmbedder, ReadyModel, ToolPrompts, VocabularyTables};
 
 /// The name that refers to whichever model is registered.
 const ALIAS: &str = "default";

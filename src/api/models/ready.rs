@@ -11,6 +11,7 @@ use crate::engine::embed::EmbeddingHandle;
 use crate::engine::generation::SamplingDefaults;
 use crate::grammar::{Compiler, OutputForm};
 use crate::images::ImageFormat;
+use crate::sample::TokenMask;
 use crate::text::{Tokenizer, renders_tools};
 use crate::{Error, Result};
 
@@ -31,8 +32,8 @@ pub struct ReadyModel {
     pub output_form: OutputForm,
     /// The form of tools in its prompts; `None`: it has no chat template.
     pub tools: Option<ToolPrompts>,
-    /// The grammar compiler for constrained completions, built when it is first needed.
-    pub compiler: LazyCompiler,
+    /// What is made of the vocabulary when it is first needed.
+    pub vocabulary: VocabularyTables,
 }
 
 /// The form of tools in a prompt.
@@ -105,15 +106,22 @@ pub(in crate::api) struct PromptTokenizer {
     pub context_tokens: usize,
 }
 
-/// A model's grammar compiler. It is built when the first constraint needs it, because that reads the
-/// whole vocabulary. Clones share it.
+/// What is made of a model's whole vocabulary, when the first request needs it. Clones share it.
 #[derive(Clone, Default)]
-pub struct LazyCompiler(Rc<OnceCell<Compiler>>);
+pub struct VocabularyTables(Rc<Tables>);
 
-impl fmt::Debug for LazyCompiler {
+#[derive(Default)]
+struct Tables {
+    /// The compiler of constraints.
+    compiler: OnceCell<Compiler>,
+    /// The ids whose bytes are not whole characters.
+    partial: OnceCell<Rc<TokenMask>>,
+}
+
+impl fmt::Debug for VocabularyTables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LazyCompiler")
-            .field("is_built", &self.0.get().is_some())
+        f.debug_struct("VocabularyTables")
+            .field("has_compiler", &self.0.compiler.get().is_some())
             .finish()
     }
 }
@@ -143,8 +151,20 @@ impl ReadyModel {
     /// The grammar compiler, built if necessary.
     pub(in crate::api) fn grammar_compiler(&self) -> &Compiler {
         let vocab_size = self.engine.vocab_size();
-        let LazyCompiler(cell) = &self.compiler;
+        let cell = &self.vocabulary.0.compiler;
         cell.get_or_init(|| Compiler::new(&self.tokenizer, vocab_size))
+    }
+
+    /// The ids whose bytes are not whole characters.
+    pub(in crate::api) fn partial_characters(&self) -> Rc<TokenMask> {
+        let tokenizer = &self.tokenizer;
+        let is_partial = |id: &u32| std::str::from_utf8(tokenizer.token_bytes(*id)).is_err();
+        let cell = &self.vocabulary.0.partial;
+        let mask = cell.get_or_init(|| {
+            let ids = (0..tokenizer.vocab_size() as u32).filter(is_partial);
+            Rc::new(TokenMask::of(ids, self.vocab_size()))
+        });
+        mask.clone()
     }
 
     /// Every token id is below it. The model's matrices may have more or fewer rows than the tokenizer

@@ -9,7 +9,6 @@ use crate::api::fields::Constraint;
 use crate::api::models::ReadyModel;
 use crate::api::plan::Plan;
 use crate::engine::generation::{SpanBudget, TokenRules};
-use crate::sample::TokenMask;
 use crate::text::Tokenizer;
 use crate::{RequestFault, Result};
 
@@ -89,13 +88,11 @@ fn reasoning_budget(
             None => tokenizer.encode(open, false)?,
         },
     };
-    let is_partial = |id: &u32| std::str::from_utf8(tokenizer.token_bytes(*id)).is_err();
-    let ids = (0..tokenizer.vocab_size() as u32).filter(is_partial);
     Ok(Some(SpanBudget {
         open,
         close,
         max_tokens,
-        partial: TokenMask::of(ids, model.vocab_size()),
+        partial: model.partial_characters(),
     }))
 }
 

@@ -96,8 +96,9 @@ pub struct Switches {
     /// Whether the engine feeds the conversation after a chat message while it is idle, so that its next turn begins sooner.
     pub prepare_next_turn: bool,
     /// Tokens that are guessed and verified several at once, which changes how fast they come and not which: `"off"`: none;
-    /// `"predictions"`: those of requests with a `prediction`; `"all"`: also those that follow where the end of the text
-    /// occurred before; `"auto"`: `"all"` on the CPU, `"predictions"` on a GPU.
+    /// `"predictions"`: those of requests with a `prediction`, and those that a constraint forces; `"all"`: also those that
+    /// follow where the end of the text occurred before, and those of a draft model or of the model's own head; `"auto"`:
+    /// `"all"`, on a GPU without those that follow elsewhere in the text.
     pub speculation: SpeculationMode,
     /// The model that `"default"` means when several models are ready.
     pub default_model: Option<String>,
@@ -287,13 +288,13 @@ pub enum WhenModelNotReady {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum SpeculationMode {
-    /// `All` on the CPU, `Predictions` on a GPU.
+    /// `All`, on a GPU without the tokens that followed elsewhere in the text.
     Auto,
     /// None.
     Off,
-    /// The tokens that come next in a request's prediction.
+    /// The tokens that come next in a request's prediction, and those that a constraint forces.
     Predictions,
-    /// Also the tokens that followed where the end of the text occurred before.
+    /// Also the tokens that followed where the end of the text occurred before, and those of a draft model or a head.
     All,
 }
 

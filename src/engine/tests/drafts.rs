@@ -1,5 +1,6 @@
 //! Drafts change how many steps the tokens take, never the tokens.
 
+use super::super::generation::{SpanBudget, TokenRules};
 use super::*;
 use crate::sample::{MirostatParams, ScoreRequest};
 
@@ -155,8 +156,10 @@ fn candidates_have_drafts_of_their_own() {
 
 #[test]
 fn what_the_text_repeats_is_looked_up() {
+    // One token all the time, which no constraint forces.
+    let rules = TokenRules::new(fake_model::VOCAB, Some(&[7]), 0, []);
     let request = Generation {
-        constraint: Some(constraint::regex("(abcdefgh)+")),
+        rules: rules.map(Rc::new),
         ..generation(5, 9, 50)
     };
     for model in models() {
@@ -206,6 +209,127 @@ fn n_max_bounds_a_draft() {
     for model in models() {
         let steps = run(model, Speculation::Predictions, &request);
         assert!((10..=13).contains(&steps.len()), "{steps:?}");
+    }
+}
+
+/// The same models with drafts of their own, each `wrong`-th token of which is wrong.
+fn drafting(wrong: usize) -> impl Iterator<Item = FakeModel> {
+    models().map(move |mut model| {
+        model.wrong_drafts = Some(wrong);
+        model
+    })
+}
+
+#[test]
+fn drafts_of_the_model_change_nothing() {
+    for request in requests() {
+        for wrong in [1, 2, 3, 7, 1000] {
+            for model in drafting(wrong) {
+                let steps = run(model, Speculation::Model, &request);
+                assert!(steps.contains(&Kind::Draft), "{steps:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn right_drafts_of_the_model_take_few_steps() {
+    let request = generation(5, 9, 40);
+    for model in drafting(1000) {
+        let steps = run(model, Speculation::Model, &request);
+        let verified = steps.iter().filter(|it| **it == Kind::Verify).count();
+        assert!((4..=7).contains(&verified), "{steps:?}");
+        assert!(steps.len() <= 12 + 4, "{steps:?}");
+    }
+}
+
+#[test]
+fn a_model_drafts_only_if_it_may() {
+    let request = generation(5, 9, 40);
+    let image = Generation {
+        prompt: super::super::prompt::Prompt::new([spans::image(1, 3)]),
+        ..request.clone()
+    };
+    for (request, speculation) in [
+        (&request, Speculation::Off),
+        (&request, Speculation::Predictions),
+        (&image, Speculation::Model),
+    ] {
+        for model in drafting(1000) {
+            let steps = run(model, speculation, request);
+            assert!(!steps.contains(&Kind::Draft), "{steps:?}");
+        }
+    }
+}
+
+#[test]
+fn a_failed_draft_fails_its_candidate_alone() {
+    for (trial, model) in drafting(3).zip(drafting(3)) {
+        let request = generation(5, 9, 40);
+        let steps = run(trial, Speculation::Model, &request);
+        let at = 1 + steps.iter().position(|it| *it == Kind::Draft).unwrap();
+        let failure = crate::Error::OutOfMemory("no more".into());
+        let mut bench = Bench::new(model, limits(Speculation::Model));
+        let failing = (at, failure.clone());
+        bench.controls.fail_at.borrow_mut().push(failing);
+        let mut events = bench.submit(&request);
+        assert!(bench.settle().is_pending());
+        let found = read_all(&mut events);
+        assert_eq!(found.last(), Some(&Event::Failed(failure)));
+        assert!(bench.all_memory_is_free());
+    }
+}
+
+/// Each token of a constraint that leaves no choice is known before.
+#[test]
+fn what_a_constraint_forces_takes_few_steps() {
+    let request = Generation {
+        constraint: Some(constraint::regex("abcdefghabdhcfgabcfhged[a-f]+")),
+        ..generation(5, 9, 25)
+    };
+    for model in models() {
+        let steps = run(model, Speculation::Predictions, &request);
+        let verified = steps.iter().filter(|it| **it == Kind::Verify).count();
+        assert!(verified >= 3 && steps.len() <= 12, "{steps:?}");
+    }
+    for model in models() {
+        let steps = run(model, Speculation::Off, &request);
+        assert!(!steps.contains(&Kind::Verify), "{steps:?}");
+    }
+}
+
+/// A budget forbids nothing before it may be spent, so tokens are run ahead up to there.
+#[test]
+fn a_budget_ends_running_ahead_only_near_its_end() {
+    let budget = SpanBudget {
+        open: vec![],
+        close: 9,
+        max_tokens: 20,
+        partial: Rc::default(),
+    };
+    let request = Generation {
+        rules: Some(Rc::new(TokenRules::with_budget(
+            None,
+            fake_model::VOCAB,
+            budget,
+        ))),
+        ..generation(5, 9, 40)
+    };
+    let bench = |max_run_ahead_tokens| {
+        let limits = EngineLimits {
+            max_run_ahead_tokens,
+            ..EngineLimits::default()
+        };
+        Bench::new(FakeModel::new(CONTEXT, 64, 4), limits)
+    };
+    for max in [1, 16] {
+        let mut bench = bench(max);
+        let mut events = bench.submit_all(std::slice::from_ref(&request));
+        let found = bench.read_to_end(&mut events);
+        assert_eq!(found, expected_all(std::slice::from_ref(&request), CONTEXT));
+        let calls = bench.calls();
+        let steps = calls.iter().filter_map(Call::steps);
+        assert_eq!(steps.max() > Some(4), max > 1, "{calls:?}");
     }
 }
 

@@ -9,8 +9,8 @@ use std::rc::Rc;
 use super::super::event::{Event, FinishReason};
 use super::super::generation::{Content, Generation, TokenScore};
 use super::super::model::{
-    CausalModel, Chooser, Input, InputEmbeddings, Masks, MemoryCopy, ModelLimits, Row, RowSampler,
-    SequenceMemory, StepOutput,
+    CausalModel, Chooser, Input, InputEmbeddings, KnownText, Masks, MemoryCopy, ModelLimits, Row,
+    RowSampler, SequenceMemory, StepOutput,
 };
 use super::super::wake::yield_now;
 use crate::grammar::{Grammar, Matcher, Next};
@@ -48,6 +48,8 @@ pub(super) enum Kind {
     },
     /// Verifies a draft.
     Verify,
+    /// Drafts tokens.
+    Draft,
 }
 
 impl Call {
@@ -95,6 +97,8 @@ pub(super) struct FakeModel {
     pub(super) few_tokens: usize,
     /// Whether it chooses with samplers, as a device does, if at most two best tokens are requested.
     pub(super) samples: bool,
+    /// Whether it drafts: each token of which this number is a divisor of the position is wrong.
+    pub(super) wrong_drafts: Option<usize>,
     pub(super) takes_embeddings: bool,
     /// Whether an input must have whole images.
     pub(super) whole_images: bool,
@@ -111,6 +115,7 @@ impl FakeModel {
             max_batch: 4,
             few_tokens: 0,
             samples: false,
+            wrong_drafts: None,
             takes_embeddings: true,
             whole_images: false,
             pages: vec![vec![None; page_tokens]; page_count],
@@ -367,7 +372,7 @@ impl CausalModel for FakeModel {
 
     async fn verify(&mut self, row: Row<'_>, chooser: Chooser<'_>) -> Result<StepOutput> {
         let fed = row.input.ids().len();
-        assert!((2..=self.verified_rows()).contains(&fed));
+        assert!((1..=self.verified_rows()).contains(&fed));
         let cheats = self
             .enter(Kind::Verify, &[(&*row.memory, row.input)])
             .await?;
@@ -399,6 +404,40 @@ impl CausalModel for FakeModel {
             vec![sampler.sample(logits, mask, score)]
         });
         Ok(StepOutput::Chosen(chosen.collect()))
+    }
+
+    fn drafts(&self) -> bool {
+        self.wrong_drafts.is_some()
+    }
+
+    async fn draft(
+        &mut self,
+        memory: &SequenceMemory,
+        text: KnownText<'_>,
+        count: usize,
+    ) -> Result<Vec<u32>> {
+        let mut history = text.after(0);
+        let last = &history[memory.len_tokens..];
+        assert_eq!(last.len(), 1, "one token is not fed");
+        let pages = memory.pages.len() * self.page_tokens();
+        assert!(memory.len_tokens + count < pages, "pages for the draft");
+        let input = Input::tokens(last);
+        let cheats = self.enter(Kind::Draft, &[(memory, input)]).await?;
+        let fed = self.read(memory, memory.len_tokens);
+        let plain: Vec<u32> = fed.iter().map(|id| id % FED_BY_FEW).collect();
+        assert_eq!(plain, history[..memory.len_tokens], "the fed tokens");
+        let wrong = self.wrong_drafts.unwrap_or(1);
+        let begin = history.len();
+        while history.len() < begin + count {
+            let id = argmax(&logits(&history, &Poison::None));
+            let is_wrong = history.len().is_multiple_of(wrong);
+            history.push((id + u32::from(is_wrong)) % VOCAB as u32);
+        }
+        history.drain(..begin);
+        if cheats {
+            history.push(0);
+        }
+        Ok(history)
     }
 
     async fn score(

@@ -396,3 +396,24 @@ fn numbers_end_and_repeated_text_is_closed() {
         }
     }
 }
+
+/// What is forced is allowed token by token, and asking for it changes nothing.
+#[test]
+fn forced_text_is_allowed() {
+    let model = Model::made();
+    let grammar = model.grammar(&regex(r#""name": (12|true), .*"#));
+    let mut matcher = grammar.matcher();
+    let forced = matcher.forced(100);
+    assert_eq!(matcher.forced(2), forced[..2]);
+    let bytes = forced
+        .iter()
+        .flat_map(|id| model.tokenizer.token_bytes(*id));
+    let text = String::from_utf8(bytes.copied().collect()).unwrap();
+    assert_eq!(text, "\"name\": ");
+    assert!(forced.len() <= 4, "the longest tokens: {forced:?}");
+    for id in forced {
+        assert!(allows(&mut matcher, id).unwrap(), "{id}");
+        matcher.accept(id).unwrap();
+    }
+    assert_eq!(matcher.forced(100), []);
+}

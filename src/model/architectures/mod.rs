@@ -48,8 +48,11 @@ use super::config::{
 };
 use crate::{
     Error, Result,
-    weights::{Gguf, Metadata},
+    weights::{Gguf, Metadata, TensorInfo},
 };
+
+/// The matrix of the input of a head that predicts a further token, after `blk.N.`.
+pub const MTP_INPUT: &str = "nextn.eh_proj.weight";
 
 /// All supported architectures.
 const ARCHITECTURES: &[&Architecture] = &[
@@ -144,7 +147,18 @@ pub fn find_by_config(config: &ConfigJson) -> Result<&'static Architecture> {
 pub fn read_config(gguf: &Gguf) -> Result<ModelConfig> {
     let embeddings = gguf.tensor("token_embd.weight");
     let vocab = embeddings.and_then(|tensor| tensor.shape.get(1).copied());
-    configure(&gguf.metadata, vocab)
+    let mut config = configure(&gguf.metadata, vocab)?;
+    if config.ignored_blocks > 0 {
+        let name = format!("blk.{}.{MTP_INPUT}", config.layers.len());
+        // Half of its columns are for the embedding, and halves of blocks cannot be read.
+        let is_usable = |it: &TensorInfo| {
+            let dim = config.dim as u64;
+            it.shape.first() == Some(&(2 * dim)) && config.dim.is_multiple_of(it.ty.block_len())
+        };
+        config.has_mtp_head = gguf.tensor(&name).is_some_and(is_usable);
+        config.ignored_blocks -= usize::from(config.has_mtp_head);
+    }
+    Ok(config)
 }
 
 /// Same as [`read_config`], for a model whose embedding table has `vocab` rows.

@@ -1,5 +1,5 @@
-//! Qwen3.5: gated delta nets in three of four layers, attention with gated outputs in the others. Blocks that predict
-//! further tokens are not run.
+//! Qwen3.5: gated delta nets in three of four layers, attention with gated outputs in the others. Of the blocks that
+//! predict further tokens, the first one drafts.
 
 use super::{
     architecture::{AddKey, Architecture, Form, Names, Parameter},

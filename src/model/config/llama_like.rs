@@ -83,6 +83,7 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         context_tokens: keys.size("context_length")?,
         layers: sizes.collect(),
         recurrence: None,
+        has_mtp_head: false,
         ignored_blocks: 0,
         norm: NormKind::Rms,
         norm_eps: match keys.positive("attention.layer_norm_rms_epsilon")? {

@@ -28,7 +28,9 @@ pub struct ModelConfig {
     pub layers: Vec<LayerConfig>,
     /// What the recurrent layers compute; `None` if there are none.
     pub recurrence: Option<Recurrence>,
-    /// Blocks of the file after the layers, which predict further tokens and are not run.
+    /// Whether the block after the layers is run: a head that predicts the token after the next one.
+    pub has_mtp_head: bool,
+    /// Blocks of the file after those, which predict further tokens and are not run.
     pub ignored_blocks: usize,
     /// The kind of all norms of the residual stream.
     pub norm: NormKind,
@@ -305,13 +307,23 @@ impl ModelConfig {
         }
     }
 
+    /// The same with the block of the head as one more layer, if there is a head.
+    pub fn with_mtp_block(&self) -> ModelConfig {
+        let mut config = self.clone();
+        if std::mem::take(&mut config.has_mtp_head) {
+            config.layers.push(LayerConfig::PLAIN);
+        }
+        config
+    }
+
     /// Whether a tensor belongs to a block that is not run.
     pub fn ignores(&self, tensor: &str) -> bool {
         let block = tensor
             .strip_prefix("blk.")
             .and_then(|it| it.split_once('.'));
         let block = block.and_then(|(block, _)| block.parse::<usize>().ok());
-        let ignored = self.layers.len()..self.layers.len() + self.ignored_blocks;
+        let first = self.layers.len() + usize::from(self.has_mtp_head);
+        let ignored = first..first + self.ignored_blocks;
         block.is_some_and(|block| ignored.contains(&block))
     }
 

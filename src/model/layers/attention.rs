@@ -111,6 +111,14 @@ impl Attention {
         self.join.onto(x, &self.attn_output, attended)
     }
 
+    /// Writes the K and V of `x` `[tokens, dim]` to `kv`, and computes nothing else.
+    pub fn remember(&self, x: Tensor<2>, kv: &mut KvMemory, step: &Step) {
+        let norm = self.head_norm.as_ref();
+        let norm = norm.map(|norm| (norm.weight.clone(), norm.eps));
+        let (turns, variant) = (self.rope_turns.clone(), self.attn_output.variant);
+        rope_kv(self.project(x), norm, turns, kv, step, self.rope, variant);
+    }
+
     /// Uses the kernels of `variant` from now on.
     pub fn set_variant(&mut self, variant: Variant) {
         match &mut self.attn_qkv {

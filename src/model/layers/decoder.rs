@@ -11,6 +11,7 @@ use super::{
     layer_input::{LayerInput, LayerInputs},
     linear::{Linear, Norm},
     mixer::{LayerMemory, Mixer},
+    mtp_head::MtpHead,
 };
 use crate::ops::{
     Finish, InPlace, Variant,
@@ -56,6 +57,8 @@ pub struct Decoder {
     pub embedding_norm: Option<Norm>,
     /// `blk.N`
     pub blocks: Vec<Block>,
+    /// A head that predicts the token after the next one.
+    pub mtp_head: Option<MtpHead>,
     /// `output_norm`
     pub output_norm: Option<Norm>,
     /// `output`, `[vocab, dim]`. In a tied model it shares the data of `token_embd`.
@@ -85,6 +88,9 @@ impl Decoder {
         }
         if let Some(inputs) = &mut self.layer_inputs {
             inputs.set_variant(variant);
+        }
+        if let Some(head) = &mut self.mtp_head {
+            head.set_variant(variant);
         }
         let norms = self.output_norm.iter_mut().chain(&mut self.embedding_norm);
         norms.for_each(|norm| norm.variant = variant);

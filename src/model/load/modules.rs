@@ -13,6 +13,7 @@ use crate::{
             decoder::{Block, Decoder},
             linear::{Join, Limits, Linear, Norm},
             mixer::Mixer,
+            mtp_head::MtpHead,
         },
     },
     ops::{
@@ -27,6 +28,8 @@ use crate::{
 pub(super) struct Loader<'a, S> {
     pub(super) tensors: TensorReader<'a, S>,
     pub(super) config: &'a ModelConfig,
+    /// The configuration with the block of the head as a layer.
+    with_mtp_block: &'a ModelConfig,
     /// Longest sequence, in tokens.
     pub(super) context_tokens: usize,
     /// Largest buffer that a kernel can bind.
@@ -62,6 +65,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         Self {
             tensors: TensorReader::new(gguf, source, device, progress),
             config: &plan.config,
+            with_mtp_block: &plan.with_mtp_block,
             context_tokens: plan.reservation.context_tokens,
             max_binding_bytes: plan.max_binding_bytes,
         }
@@ -91,8 +95,13 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         for (name, _) in DENSE.iter().zip(sizes) {
             dense.push(self.linear(name).await?);
         }
+        let mtp_head = match config.has_mtp_head {
+            true => Some(Box::pin(self.mtp_head()).await?),
+            false => None,
+        };
         Ok(Decoder {
             token_embd,
+            mtp_head,
             embedding_scale: config.embedding_scale,
             position_embd,
             layer_inputs: self.layer_inputs().await?,
@@ -129,6 +138,49 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             });
         }
         Ok(blocks)
+    }
+
+    /// The head that predicts the token after the next one.
+    async fn mtp_head(&mut self) -> Result<MtpHead> {
+        let layers = std::mem::replace(&mut self.config, self.with_mtp_block);
+        let block = layers.layers.len();
+        let part = |part: &str| name(block, &format!("nextn.{part}"));
+        let tables = self.rope_tables().await?;
+        let input = format!("{}.weight", part("eh_proj"));
+        let halves = self.tensors.column_halves(&input).await?;
+        let [from_embedding, from_stream] = halves.map(|half| linear_of(half, None));
+        let find = |it: &Self, name: &str| {
+            let name = part(name);
+            let found = it.tensors.find(&format!("{name}.weight"));
+            found.map(|_| name)
+        };
+        let output_norm = find(self, "shared_head_norm");
+        let output_norm = output_norm.unwrap_or_else(|| layers.output_norm_name.into());
+        let (embeddings, output) = (find(self, "embed_tokens"), find(self, "shared_head_head"));
+        let head = MtpHead {
+            embedding_norm: self.norm(&part("enorm")).await?,
+            stream_norm: self.norm(&part("hnorm")).await?,
+            from_embedding,
+            from_stream,
+            attention: Box::pin(self.attention(block, &tables)).await?,
+            feed_forward: Box::pin(self.feed_forward(block)).await?,
+            output_norm: self.norm(&output_norm).await?,
+            token_embd: match embeddings {
+                Some(name) => Some(self.matrix(&name).await?),
+                None => None,
+            },
+            output: match output {
+                Some(name) => {
+                    let mut output = self.matrix(&name).await?;
+                    output.shape.rows = layers.token_ids;
+                    Some(linear_of(output, None))
+                }
+                None => None,
+            },
+            memory_index: layers.kv_layers().count(),
+        };
+        self.config = layers;
+        Ok(head)
     }
 
     /// All elements of a tensor, on the host.

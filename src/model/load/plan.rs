@@ -17,6 +17,8 @@ use crate::{
 pub(crate) struct Plan {
     /// The hyperparameters.
     pub(in crate::model) config: ModelConfig,
+    /// The same with the block of the head as a layer.
+    pub(in crate::model) with_mtp_block: ModelConfig,
     /// Columns and rows of its matrices, by the file's names.
     pub(in crate::model) matrices: BTreeMap<String, [usize; 2]>,
     /// Its KV cache.
@@ -46,6 +48,7 @@ pub(crate) fn plan(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) ->
     });
     Ok(Plan {
         matrices: matrices.collect(),
+        with_mtp_block: config.with_mtp_block(),
         config,
         reservation,
         max_binding_bytes,

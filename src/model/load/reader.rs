@@ -146,6 +146,43 @@ impl<'a, S: ByteSource> TensorReader<'a, S> {
         Ok(repacker.finish().write(matrix))
     }
 
+    /// The first half of a tensor's columns, and the second one. Each is a whole number of blocks.
+    pub(super) async fn column_halves(&mut self, name: &str) -> Result<[Matrix; 2]> {
+        let tensor = self.tensor(name)?;
+        let mut shape = matrix_shape(tensor);
+        shape.cols /= 2;
+        let Some(source) = self.source else {
+            return Ok([(); 2].map(|()| Matrix::outline(shape, self.device())));
+        };
+        let layout = Layout::of(self.device);
+        let mut halves = [(); 2].map(|()| {
+            let matrix = Matrix::reserve(shape, layout, self.device());
+            Some((matrix, RowRepacker::new(shape, layout)))
+        });
+        let row_bytes = tensor.row_bytes() as usize;
+        let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
+        for row in (0..shape.rows).step_by(chunk_rows) {
+            let mut bytes = vec![0; chunk_rows.min(shape.rows - row) * row_bytes];
+            let offset_bytes = tensor.offset_bytes + (row * row_bytes) as u64;
+            self.read(source, offset_bytes, &mut bytes).await?;
+            for (half, at) in halves.iter_mut().zip([0, row_bytes / 2]) {
+                let rows = bytes.chunks_exact(row_bytes);
+                let rows: Vec<u8> = rows
+                    .flat_map(|row| &row[at..at + row_bytes / 2])
+                    .copied()
+                    .collect();
+                *half = half.take().map(|(matrix, mut repacker)| {
+                    let words = repacker.add(&rows);
+                    (words.write(matrix), repacker)
+                });
+            }
+        }
+        Ok(halves.map(|half| {
+            let (matrix, repacker) = half.expect("it is put back");
+            repacker.finish().write(matrix)
+        }))
+    }
+
     /// A matrix whose columns are the rows of a tensor of floats; f32 for other types, whose blocks are of rows.
     pub(super) async fn transposed(&mut self, name: &str) -> Result<Matrix> {
         let tensor = self.tensor(name)?;

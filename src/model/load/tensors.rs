@@ -26,8 +26,12 @@ pub(super) fn check_tensors(
     config: &ModelConfig,
     max_binding_bytes: u64,
 ) -> Result<()> {
-    let mut check = Check::new(gguf, config);
+    let with_head = config.with_mtp_block();
+    let mut check = Check::new(gguf, &with_head);
     check.outer()?;
+    if config.has_mtp_head {
+        check.mtp_head(config.layers.len())?;
+    }
     check.layers_and_rest(max_binding_bytes)
 }
 
@@ -296,6 +300,18 @@ impl<'a> Check<'a> {
             self.norm(&name("post_norm"), dim)?;
         }
         Ok(())
+    }
+
+    /// What a head has besides a layer.
+    fn mtp_head(&mut self, block: usize) -> Result<()> {
+        let (dim, vocab) = (self.config.dim, self.config.vocab);
+        let name = |part: &str| format!("blk.{block}.nextn.{part}.weight");
+        self.needed(&name("eh_proj"), &[2 * dim, dim])?;
+        self.needed(&name("enorm"), &[dim])?;
+        self.needed(&name("hnorm"), &[dim])?;
+        self.possible(&name("shared_head_norm"), &[dim])?;
+        self.possible(&name("shared_head_head"), &[dim, vocab])?;
+        self.possible(&name("embed_tokens"), &[dim, vocab])
     }
 
     pub(super) fn norm(&mut self, name: &str, len: usize) -> Result<()> {

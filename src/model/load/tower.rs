@@ -110,6 +110,7 @@ impl TowerPlan {
         };
         let reservation = KvReservation::new(options, &config.layers, max_binding_bytes)?;
         let plan = Plan {
+            with_mtp_block: config.layers.clone(),
             config: config.layers.clone(),
             matrices: Default::default(),
             reservation,

@@ -14,6 +14,7 @@
 mod encode;
 mod graphs;
 mod greedy;
+pub(super) mod mtp;
 mod readapt;
 pub(super) mod record;
 mod sampled;
@@ -26,6 +27,7 @@ use burn::tensor::{Device, Int, Tensor};
 
 use self::{
     graphs::{DecodeGraphs, StepGraphs},
+    mtp::MtpInputs,
     sizes::{
         BATCH_ROWS, CHOSEN_IDS, CHUNK_ROWS, DRAFT_ROWS, MANY_ROWS, MAX_BATCH, MAX_TOKENS,
         SCORE_TOKENS, WarmUp, chooses_on_device, warm_rows,
@@ -86,6 +88,8 @@ pub(super) struct Steps {
     /// Whole greedy steps of one token.
     greedy: Option<DecodeGraphs>,
     ready: Option<Ready>,
+    /// What the steps of the decoder's head read, if it has one.
+    mtp: Option<MtpInputs>,
     context_tokens: usize,
     /// Samplers on the device; none if the host chooses.
     slots: Option<Slots>,
@@ -120,7 +124,9 @@ impl Steps {
                 Step::new(tokens, reservation.pages, tensors)
             }
         };
+        let has_head = decoder.mtp_head.is_some();
         Steps {
+            mtp: has_head.then(|| MtpInputs::new(reservation.pages, tensors)),
             memory,
             given,
             has_adapters: false,

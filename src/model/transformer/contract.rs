@@ -4,7 +4,8 @@ use super::{Transformer, chunks::chunks};
 use crate::{
     Error, Result,
     engine::{
-        CausalModel, Chooser, Input, MemoryCopy, ModelLimits, Row, SequenceMemory, StepOutput,
+        CausalModel, Chooser, Input, KnownText, MemoryCopy, ModelLimits, Row, SequenceMemory,
+        StepOutput,
     },
     model::steps::sizes::MAX_BATCH,
     ops::{
@@ -84,6 +85,29 @@ impl CausalModel for Transformer {
 
     fn verified_rows(&self) -> usize {
         MAX_BATCH
+    }
+
+    fn drafts(&self) -> bool {
+        self.drafts && (self.draft_model.is_some() || self.steps.has_head())
+    }
+
+    async fn prepare_draft(&mut self, text: KnownText<'_>) -> Result<()> {
+        match &mut self.draft_model {
+            Some(model) => Box::pin(model.catch_up(text)).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn draft(
+        &mut self,
+        memory: &SequenceMemory,
+        text: KnownText<'_>,
+        count: usize,
+    ) -> Result<Vec<u32>> {
+        match &mut self.draft_model {
+            Some(model) => Box::pin(model.draft(text, count)).await,
+            None => self.drafted(memory, text, count).await,
+        }
     }
 
     async fn verify(&mut self, row: Row<'_>, chooser: Chooser<'_>) -> Result<StepOutput> {

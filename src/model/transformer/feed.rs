@@ -47,15 +47,23 @@ impl Transformer {
             start = end;
             self.check(memory, part.ids().len())?;
             let ids = self.give_rows(&part).await?;
+            let is_text = part.embeddings().next().is_none();
+            if is_text && ids.len() > 1 {
+                self.remember_next(memory, ids[0])?;
+            }
             let rotary = self.rotary(&part);
             let segment = Segment {
                 is_seen_whole: is_image,
                 ..segment(memory, ids.len(), rotary.of_segment())
             };
-            fed = Some(match whole_images && (is_many || is_image) {
+            let step = match whole_images && (is_many || is_image) {
                 true => self.steps.feed_as_many(segment, &ids).await?,
                 false => self.steps.feed_chunk(segment, &ids).await?,
-            });
+            };
+            if is_text {
+                self.remember_fed(memory, &ids, &step)?;
+            }
+            fed = Some(step);
             memory.len_tokens += ids.len();
         }
         fed.ok_or_else(|| Error::Internal("a step without tokens".into()))

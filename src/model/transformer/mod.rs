@@ -5,14 +5,18 @@ use std::collections::BTreeMap;
 
 mod chunks;
 mod contract;
+mod draft_model;
 mod embed;
 mod feed;
 mod greedy;
+mod mtp;
 mod rotary;
 mod sampled;
 mod verify;
 
 use chunks::segment;
+pub use draft_model::DraftModel;
+use mtp::Trail;
 
 use super::{
     config::ModelConfig,
@@ -26,6 +30,7 @@ use super::{
     slots::Slots,
     steps::{
         Steps,
+        mtp::head_kernels,
         record::step_kernels,
         sizes::{MAX_TOKENS, WarmUp, chooses_on_device, warm_rows},
     },
@@ -56,6 +61,10 @@ pub struct Transformer {
     /// Makes rows of images.
     vision: Option<Vision>,
     features: Features,
+    /// Whether its head or its draft model is used.
+    drafts: bool,
+    trail: Trail,
+    draft_model: Option<Box<DraftModel>>,
 }
 
 impl Transformer {
@@ -81,6 +90,9 @@ impl Transformer {
             pace: Pace::default(),
             vision: None,
             features: Features::default(),
+            drafts: true,
+            trail: Trail::default(),
+            draft_model: None,
         }
     }
 
@@ -116,6 +128,9 @@ impl Transformer {
         let given = given_rows(plan, device);
         let rows = warm_rows(variant, warm_up);
         let mut kernels = step_kernels(decoder, given.as_ref(), &memory, device.tensors(), rows);
+        if warm_up == WarmUp::Prompts {
+            kernels.extend(head_kernels(decoder, &memory, device.tensors()));
+        }
         if chooses_on_device(variant) && !decoder.is_whole {
             let shape = Slots::shape(plan.config.token_ids, plan.reservation.context_tokens);
             kernels.extend(sample::kernels(shape));
@@ -157,6 +172,17 @@ impl Transformer {
     /// Same as [`vision`](Self::vision), to run it.
     pub fn vision_mut(&mut self) -> Option<&mut Vision> {
         self.vision.as_mut()
+    }
+
+    /// Whether tokens are drafted if it has a head or a draft model; they are unless this says otherwise. Tokens are the
+    /// same.
+    pub fn set_drafts(&mut self, drafts: bool) {
+        self.drafts = drafts;
+    }
+
+    /// Lets a smaller model with the same token ids draft, in place of its head if it has one.
+    pub fn set_draft_model(&mut self, model: DraftModel) {
+        self.draft_model = Some(Box::new(model));
     }
 
     /// The device on which it computes.

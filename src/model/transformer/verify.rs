@@ -49,7 +49,9 @@ impl Transformer {
         let tokens = row.input.ids();
         let rotary = self.rotary(&row.input);
         let segment = segment(row.memory, tokens.len(), rotary.of_segment());
-        self.steps.feed_draft(segment, tokens).await
+        let fed = self.steps.feed_draft(segment, tokens).await?;
+        self.remember_draft(row.memory, tokens, &fed);
+        Ok(fed)
     }
 
     async fn sampled_draft(

@@ -94,6 +94,7 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
             count
         ],
         recurrence: None,
+        has_mtp_head: false,
         ignored_blocks: 0,
         norm: NormKind::Layer,
         norm_eps: norm_eps.unwrap_or(1e-6),

@@ -136,6 +136,8 @@ export interface StartOptions {
   model: ModelLocation;
   /** The file of a vision tower and its projector. */
   projector: ModelLocation | undefined;
+  /** The files of a smaller model that guesses tokens. */
+  draftModel: ModelLocation | undefined;
   lora: LoraLocation[];
   /** The device as the caller gave it; Rust validates it. */
   device: DeviceChoice | undefined;

@@ -132,7 +132,7 @@ export type ChatCompletionFields = {
   service_tier?: unknown,
   /** Not used. */
   spaces_between_special_tokens?: unknown,
-  /** Not used: there is no draft model. */
+  /** Not used: how many tokens are guessed follows from how often guesses were right. */
   "speculative.p_min"?: unknown,
   /** Not used. */
   store?: unknown,
@@ -429,7 +429,7 @@ export type CompletionFields = {
   service_tier?: unknown,
   /** Not used. */
   spaces_between_special_tokens?: unknown,
-  /** Not used: there is no draft model. */
+  /** Not used: how many tokens are guessed follows from how often guesses were right. */
   "speculative.p_min"?: unknown,
   /** Not used. */
   store?: unknown,
@@ -622,6 +622,17 @@ export type DeviceChoice = "auto" | "webgpu" | "cpu";
 
 /** The kind of device that a model computes on. */
 export type DeviceKind = "webgpu" | "cpu" | "reference";
+
+/** The draft model, for `engine.info()`. */
+export type DraftModelReport = {
+  /** Its architecture. */
+  architecture: string,
+  /** Its layers. */
+  layers: number,
+  /** Size of its files. */
+  fileBytes: number,
+  /** Bytes of its KV cache in all layers. */
+  kvBytes: number, };
 
 /** The vector of one input. */
 export type Embedding = { object: "embedding",
@@ -900,6 +911,8 @@ export type LoadReport = {
   decodeDispatches: number,
   /** The projector, which makes rows of images; `None`: the model takes text only. */
   projector: ProjectorReport | null,
+  /** The smaller model that guesses tokens; `None`: there is none. */
+  draftModel: DraftModelReport | null,
   /** The way in which tools get into prompts; `None`: the model has no chat template. */
   tools: ToolPrompts | null,
   /** Low-rank adapters in use. */
@@ -1057,7 +1070,7 @@ export type MessageFields = {
   service_tier?: unknown,
   /** Not used. */
   spaces_between_special_tokens?: unknown,
-  /** Not used: there is no draft model. */
+  /** Not used: how many tokens are guessed follows from how often guesses were right. */
   "speculative.p_min"?: unknown,
   /** Not used. */
   store?: unknown,
@@ -1390,7 +1403,7 @@ export type ResponseFields = {
   service_tier?: unknown,
   /** Not used. */
   spaces_between_special_tokens?: unknown,
-  /** Not used: there is no draft model. */
+  /** Not used: how many tokens are guessed follows from how often guesses were right. */
   "speculative.p_min"?: unknown,
   /** Not used. */
   timings_per_token?: unknown,
@@ -1772,8 +1785,9 @@ export type Switches = {
   /** Whether the engine feeds the conversation after a chat message while it is idle, so that its next turn begins sooner. */
   prepareNextTurn: boolean,
   /** Tokens that are guessed and verified several at once, which changes how fast they come and not which: `"off"`: none;
-  * `"predictions"`: those of requests with a `prediction`; `"all"`: also those that follow where the end of the text
-  * occurred before; `"auto"`: `"all"` on the CPU, `"predictions"` on a GPU. */
+  * `"predictions"`: those of requests with a `prediction`, and those that a constraint forces; `"all"`: also those that
+  * follow where the end of the text occurred before, and those of a draft model or of the model's own head; `"auto"`:
+  * `"all"`, on a GPU without those that follow elsewhere in the text. */
   speculation: SpeculationMode,
   /** The model that `"default"` means when several models are ready. */
   defaultModel: string | null, };

@@ -4,6 +4,7 @@
 import type { EngineOptions, FallbackModel, LoadOptions } from "../options/engine_options.js";
 import { resolveLora } from "../options/lora.js";
 import { type ModelOption, resolveModel } from "../options/model.js";
+import { resolveDraftModel } from "../options/draft_model.js";
 import { resolveProjector } from "../options/projector.js";
 import { isPlainObject } from "../options/several_models.js";
 import type { RememberedCrash } from "./load_marks.js";
@@ -26,7 +27,7 @@ const DAY_MS = 24 * 3_600_000;
 export function optionsOfModels(options: EngineOptions): EngineOptions[] {
   const { fallbackModels = [], ...first } = options;
   if (!Array.isArray(fallbackModels)) throw new TypeError("fallbackModels must be an array");
-  const { projector: _projector, lora: _lora, ...ofAll } = first;
+  const { projector: _projector, draftModel: _draft, lora: _lora, ...ofAll } = first;
   const others = fallbackModels.map((given) => {
     const own: EngineOptions =
       isPlainObject(given) && "model" in given
@@ -60,6 +61,7 @@ export function attemptsOf(
   const attempts = models.flatMap((own, model) => {
     resolveModel(own.model, own.hub);
     resolveProjector(own.projector, own.hub);
+    resolveDraftModel(own.draftModel, own.hub);
     resolveLora(own.lora ?? [], own.hub);
     const crash = crashes[model];
     const crashed = crash?.loads ?? 0;

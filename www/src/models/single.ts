@@ -16,6 +16,7 @@ import { type Answering, answerOver } from "../api/fetch_door.js";
 import type { Keeper } from "../thread/keeper.js";
 import { type LoraAdapter, resolveLora } from "../options/lora.js";
 import { resolveModel } from "../options/model.js";
+import { resolveDraftModel } from "../options/draft_model.js";
 import { resolveProjector } from "../options/projector.js";
 import { SharedKeeper } from "../sharing/shared_keeper.js";
 import { keyOf } from "../sharing/shared_messages.js";
@@ -45,12 +46,15 @@ export class SingleModel implements EngineCore {
     onChange: (change: EngineChange) => void,
     { admission, isReduced = false }: { admission?: Admission; isReduced?: boolean } = {},
   ) {
-    const { model, hub, projector, lora, device, threads, isolatedFrame, shared } = options;
+    const { model, hub, projector, draftModel, lora, device, threads } = options;
+    const { isolatedFrame, shared } = options;
     const { wasmUrl, workerUrl, bodyTransport, memoryBudgetBytes, endpoint } = options;
     const switches = { ...endpoint };
     const load = { ...options.load, ...(memoryBudgetBytes !== undefined && { memoryBudgetBytes }) };
     const resolved = resolveModel(model, hub);
     const projectorFile = resolveProjector(projector, hub);
+    const draftFiles = resolveDraftModel(draftModel, hub);
+    const beside = [projectorFile, draftFiles].filter((it) => it !== undefined);
     this.#resolveLora = (adapters) => resolveLora(adapters, hub);
     this.#lora = this.#resolveLora(lora ?? []);
     const absolute = (url: string | URL) => new URL(url, globalThis.document?.baseURI).href;
@@ -63,6 +67,7 @@ export class SingleModel implements EngineCore {
           modelId: resolved.id,
           model: resolved.location,
           projector: projectorFile,
+          draftModel: draftFiles,
           lora: this.#lora,
           device,
           threads,
@@ -83,7 +88,7 @@ export class SingleModel implements EngineCore {
     const isByDefault =
       shared === undefined &&
       canShare() &&
-      [location, projectorFile ?? location, ...this.#lora.map(({ location }) => location)].every(
+      [location, ...beside, ...this.#lora.map(({ location }) => location)].every(
         ({ kind }) => kind === "url",
       );
     const begin = () => {
@@ -102,6 +107,7 @@ export class SingleModel implements EngineCore {
         keyOf([
           ...[VERSION, shared ?? [scripts, adapters], id, identityOf(location)],
           projectorFile && identityOf(projectorFile),
+          draftFiles && identityOf(draftFiles),
           ...[device, threads, load, switches],
         ]),
         {

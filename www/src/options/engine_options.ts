@@ -10,6 +10,7 @@ import type { HubOptions } from "./hub.js";
 import type { IsolatedFrameOptions } from "../site/interception.js";
 import type { LoraAdapter } from "./lora.js";
 import type { ModelOption } from "./model.js";
+import type { DraftModelOption } from "./draft_model.js";
 import type { ProjectorOption } from "./projector.js";
 import type { UpstreamOptions } from "../api/upstream.js";
 
@@ -53,6 +54,12 @@ export interface EngineOptions {
    * `File` or a `Blob`, or an object with one of these and the options of a download. With `models`, each has its own.
    */
   projector?: ProjectorOption;
+  /**
+   * A smaller model with the same tokenizer that guesses the next tokens: its URL, `hf:OWNER/NAME`, a `File` or a `Blob`, or an object with one
+   * of these and the options of a download. The model verifies several guesses at once, so answers are the same; they come sooner where guesses
+   * are often right, and nothing is guessed where that does not pay. It needs memory of its own. With `models`, each has its own.
+   */
+  draftModel?: DraftModelOption;
   /** LoRA adapters, applied all at once; `setLora` changes them. */
   lora?: readonly LoraAdapter[];
   /**
@@ -115,14 +122,19 @@ export interface EngineOptions {
 export type LoadOptions = Omit<RustLoadOptions, "memoryBudgetBytes">;
 
 /** One of `fallbackModels` with options of its own; the others are those of the engine. */
-export type FallbackModel = Pick<OneOfModels, "model" | "projector" | "lora" | "device" | "load">;
+export type FallbackModel = Pick<
+  OneOfModels,
+  "model" | "projector" | "draftModel" | "lora" | "device" | "load"
+>;
 
 /** Several models by their names: none is empty or `default`. */
 export type ModelsOption = Readonly<Record<string, ModelOption | OneOfModels>>;
 
 /** One of several models, with options of its own. */
 export interface OneOfModels
-  extends Partial<Pick<EngineOptions, "projector" | "lora" | "device" | "threads" | "load">> {
+  extends Partial<
+    Pick<EngineOptions, "projector" | "draftModel" | "lora" | "device" | "threads" | "load">
+  > {
   model: ModelOption;
   /** The switches that are those of one model. */
   endpoint?: Pick<EngineSwitches, "chatTemplate">;

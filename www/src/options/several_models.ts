@@ -2,6 +2,7 @@
 
 import type { EngineOptions, OneOfModels } from "./engine_options.js";
 import { type ModelOption, type ModelWithId, resolveModel } from "./model.js";
+import { resolveDraftModel } from "./draft_model.js";
 import { resolveProjector } from "./projector.js";
 
 /** One of several models. */
@@ -25,10 +26,12 @@ export function resolveModels(options: EngineOptions): NamedModel[] {
   for (const name of ["fallbackModels", "fitMemory"] as const) {
     if (ofAll[name] !== undefined) throw new TypeError(`${name} is for an engine with one model`);
   }
-  if (ofAll.projector !== undefined) {
-    throw new TypeError(
-      "projector: give it beside its model, as in models: { name: { model, projector } }",
-    );
+  for (const name of ["projector", "draftModel"] as const) {
+    if (ofAll[name] !== undefined) {
+      throw new TypeError(
+        `${name}: give it beside its model, as in models: { name: { model, ${name} } }`,
+      );
+    }
   }
   if (!isPlainObject(models)) {
     throw new TypeError("models must be an object of models by their names");
@@ -64,6 +67,7 @@ function namedModel(name: string, given: unknown, ofAll: EngineOptions): NamedMo
   try {
     resolveModel(options.model, ofAll.hub);
     resolveProjector(options.projector, ofAll.hub);
+    resolveDraftModel(options.draftModel, ofAll.hub);
   } catch (error) {
     throw new TypeError(`${place}: ${(error as Error).message}`);
   }

@@ -49,10 +49,11 @@ export interface HostedAdapter {
 
 /** The endpoint, and the model once it is loaded. */
 export interface HostedEngine {
-  /** Requests the GPU device, reads the model from `files`, the projector and the adapters, and makes it ready. */
+  /** Requests the GPU device, reads the model from `files`, the projector, the draft model and the adapters, and makes it ready. */
   load(
     files: ModelFiles,
     projector: ModelFiles | undefined,
+    draftModel: ModelFiles | undefined,
     lora: HostedAdapter[],
     onProgress: (loadedBytes: number, totalBytes: number) => void,
   ): Promise<void>;

@@ -25,7 +25,7 @@ export interface LoadHooks {
 
 /** @throws whatever the download or the engine fails with */
 export async function loadModel(
-  { model, projector, lora }: StartOptions,
+  { model, projector, draftModel, lora }: StartOptions,
   life: EngineLife,
   { pause, onProgress, onStorage, mayRead }: LoadHooks,
 ): Promise<void> {
@@ -49,19 +49,21 @@ export async function loadModel(
     const createHasher = async () => (await life.engine).createHasher();
     const options = { signal, pause, reading, createHasher };
     const progress = new DownloadProgress(onDownload);
-    const [files, tower, adapters] = await Promise.all([
-      openModel(model, { ...options, progress, onStorage }),
-      projector && openProjector(projector, { ...options, progress, onStorage }),
+    const ofModels = { ...options, progress, onStorage };
+    const [files, tower, draft, adapters] = await Promise.all([
+      openModel(model, ofModels),
+      projector && openBeside("projector", projector, ofModels),
+      draftModel && openBeside("draft model", draftModel, ofModels),
       openAdapters(lora, options),
     ]);
     const engine = await life.engine;
-    const towerBytes = () => tower?.openedBytes ?? 0;
+    const besideBytes = () => (tower?.openedBytes ?? 0) + (draft?.openedBytes ?? 0);
     if (mayRead) {
       const needed = await orAborted(Promise.resolve(engine.memoryNeeded?.(files)), signal);
-      await orAborted(mayRead((needed ?? files.openedBytes) + towerBytes()), signal);
+      await orAborted(mayRead((needed ?? files.openedBytes) + besideBytes()), signal);
     }
-    await orAborted(engine.load(files, tower, adapters, onLoad), signal);
-    const openedBytes = files.openedBytes + towerBytes();
+    await orAborted(engine.load(files, tower, draft, adapters, onLoad), signal);
+    const openedBytes = files.openedBytes + besideBytes();
     report({ phase: "ready", loadedBytes: openedBytes, totalBytes: openedBytes });
   } catch (error) {
     failed.abort(error);
@@ -71,14 +73,18 @@ export async function loadModel(
   }
 }
 
-/** @throws an error that says that it is about the projector */
-async function openProjector(location: ModelLocation, options: OpenOptions): Promise<ModelFiles> {
+/** @throws an error that begins with `what` */
+async function openBeside(
+  what: string,
+  location: ModelLocation,
+  options: OpenOptions,
+): Promise<ModelFiles> {
   try {
     return await openModel(location, options);
   } catch (error) {
     options.signal.throwIfAborted();
     const Kind = error instanceof NoSuchFile ? NoSuchFile : TypeError;
-    throw new Kind(`projector: ${messageOf(error)}`);
+    throw new Kind(`${what}: ${messageOf(error)}`);
   }
 }
 

@@ -1,0 +1,202 @@
+//! Drafts of the head that predicts the token after the next one: what it is told of each step, and when.
+//!
+//! The head's entry for a position is made of its token and of the decoder's stream at the position before. So the entry
+//! after the last position of a step waits for the next token. A step of a prompt fills the others at once. The stream of a
+//! step that verifies a draft is kept until the next draft, which knows the tokens that were right. Other steps of single
+//! tokens tell the head nothing: entries that are missing at the next draft are made of the token alone. They only make
+//! drafts worse.
+
+use burn::tensor::Tensor;
+
+use super::{Transformer, segment};
+use crate::{
+    Error, Result,
+    engine::{KnownText, SequenceMemory},
+    model::steps::{
+        Fed,
+        mtp::MtpTokens,
+        sizes::{MAX_BATCH, MAX_TOKENS},
+    },
+    ops::{
+        rows::rows,
+        step::{PAGE_TOKENS, Rotary, Segment},
+    },
+};
+
+/// What is known of the sequence that was fed last.
+#[derive(Default)]
+pub(super) struct Trail {
+    /// Its pages then.
+    pages: Vec<u32>,
+    /// Positions before have entries in the head's memory.
+    entries: usize,
+    /// The stream of its last positions.
+    stream: Option<Stream>,
+}
+
+/// The normalized stream `[positions, dim]` of consecutive positions.
+struct Stream {
+    first: usize,
+    ids: Vec<u32>,
+    rows: Tensor<2>,
+}
+
+impl Trail {
+    /// Whether it is the trail of the sequence with this memory.
+    fn is_of(&self, memory: &SequenceMemory) -> bool {
+        let shared = self.pages.len().min(memory.pages.len());
+        shared > 0 && self.pages[..shared] == memory.pages[..shared]
+    }
+
+    /// The stream if it reaches up to the last token of the sequence.
+    fn stream_before(&self, memory: &SequenceMemory) -> Option<&Stream> {
+        let stream = self.stream.as_ref().filter(|_| self.is_of(memory))?;
+        let known = stream.first + 1..=stream.first + stream.ids.len();
+        known.contains(&memory.len_tokens).then_some(stream)
+    }
+}
+
+impl Transformer {
+    fn uses_head(&self) -> bool {
+        self.drafts && self.draft_model.is_none() && self.steps.has_head()
+    }
+
+    /// Before a step that begins with the token `next`: fills the entries up to it.
+    pub(super) fn remember_next(&mut self, memory: &SequenceMemory, next: u32) -> Result<()> {
+        if !self.uses_head() {
+            return Ok(());
+        }
+        let position = memory.len_tokens;
+        // A state that was restored passes through tokens that were verified before.
+        if self.trail.is_of(memory) && self.trail.entries > position {
+            return Ok(());
+        }
+        let (first, ids, stream) = match self.trail.stream_before(memory) {
+            Some(stream) => {
+                let right = position - stream.first;
+                let ids = stream.ids[1..right].iter().copied().chain([next]);
+                let rows = rows(stream.rows.clone(), 0, right);
+                (stream.first + 1, ids.collect(), Some(rows))
+            }
+            None => (position, vec![next], None),
+        };
+        self.remember(memory, first, &ids, stream)
+    }
+
+    /// After a step that fed `ids` to the sequence with this memory, before its length grows.
+    pub(super) fn remember_fed(
+        &mut self,
+        memory: &SequenceMemory,
+        ids: &[u32],
+        fed: &Fed,
+    ) -> Result<()> {
+        if !self.uses_head() {
+            return Ok(());
+        }
+        let begin = memory.len_tokens;
+        let last = begin + ids.len() - 1;
+        let mut entries = match self.trail.is_of(memory) {
+            true => self.trail.entries,
+            false => 0,
+        };
+        if ids.len() > 1 {
+            let before = rows(self.steps.normed(fed, ids.len()), 0, ids.len() - 1);
+            self.remember(memory, begin + 1, &ids[1..], Some(before))?;
+            entries = last + 1;
+        }
+        self.trail = Trail {
+            pages: memory.pages.clone(),
+            entries,
+            stream: Some(Stream {
+                first: last,
+                ids: ids[ids.len() - 1..].to_vec(),
+                rows: self.steps.last_normed(fed),
+            }),
+        };
+        Ok(())
+    }
+
+    /// After a step that fed `ids`, of which only the first is known to be right.
+    pub(super) fn remember_draft(&mut self, memory: &SequenceMemory, ids: &[u32], fed: &Fed) {
+        if !self.uses_head() {
+            return;
+        }
+        let first = memory.len_tokens;
+        self.trail = Trail {
+            entries: match self.trail.is_of(memory) {
+                true => self.trail.entries.min(first + 1),
+                false => 0,
+            },
+            pages: memory.pages.clone(),
+            stream: Some(Stream {
+                first,
+                ids: ids.to_vec(),
+                rows: self.steps.normed(fed, ids.len()),
+            }),
+        };
+    }
+
+    /// [`CausalModel::draft`](crate::engine::CausalModel::draft) by the head.
+    pub(super) async fn drafted(
+        &mut self,
+        memory: &SequenceMemory,
+        text: KnownText<'_>,
+        count: usize,
+    ) -> Result<Vec<u32>> {
+        let position = memory.len_tokens;
+        let end = position + count;
+        if text.len() != position + 1
+            || !(1..=MAX_BATCH).contains(&count)
+            || end > memory.pages.len() * PAGE_TOKENS
+        {
+            let what = format!("a draft of {count} after {position} of {}", text.len());
+            return Err(Error::Internal(what));
+        }
+        let known = self.trail.stream_before(memory);
+        let known = known.map(|stream| {
+            let right = rows(stream.rows.clone(), 0, position - stream.first);
+            (stream.first + 1, right)
+        });
+        let first = known.as_ref().map_or(position, |(first, _)| *first);
+        // Prompts were remembered when they were fed.
+        let entries = match self.trail.is_of(memory) {
+            true => self.trail.entries.max(text.prompt.len()),
+            false => text.prompt.len(),
+        };
+        for begin in (entries..first).step_by(MAX_TOKENS) {
+            let mut missing = text.after(begin);
+            missing.truncate((first - begin).min(MAX_TOKENS));
+            self.remember(memory, begin, &missing, None)?;
+        }
+        let ids = text.after(first);
+        let tokens = MtpTokens {
+            segment: Segment {
+                position: first,
+                ..segment(memory, ids.len(), Rotary::default())
+            },
+            ids: &ids,
+            stream: known.map(|(_, stream)| stream),
+        };
+        let drafted = self.steps.draft(tokens, count).await?;
+        self.trail.pages.clone_from(&memory.pages);
+        self.trail.entries = position + 1;
+        Ok(drafted)
+    }
+
+    fn remember(
+        &mut self,
+        memory: &SequenceMemory,
+        first: usize,
+        ids: &[u32],
+        stream: Option<Tensor<2>>,
+    ) -> Result<()> {
+        self.steps.remember(MtpTokens {
+            segment: Segment {
+                position: first,
+                ..segment(memory, ids.len(), Rotary::default())
+            },
+            ids,
+            stream,
+        })
+    }
+}
