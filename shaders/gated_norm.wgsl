@@ -1,4 +1,4 @@
-// The RMS norm of each group of a row, and its gate. One workgroup per group and token.
+// The RMS norm of each group of a row, and its gate; or the gate alone. One workgroup per group and token.
 @group(0) @binding(B_x) var<storage, read> x: array<f32>; // [tokens, GROUPS * LEN]
 @group(0) @binding(B_gate) var<storage, read> gate: array<f32>; // [tokens, STRIDE]
 @group(0) @binding(B_norm) var<storage, read> norm: array<f32>; // [NORM_LEN]
@@ -13,11 +13,22 @@ fn main(
 ) {
     let first = workgroup.x * LEN;
     let row = workgroup.y * GROUPS * LEN;
+    let gates = workgroup.y * STRIDE + AT;
+    var scale = 1.0;
+    if (NORMALIZES) {
+        scale = rms_scale(row, gates, first, local);
+    }
+    for (var i = local + first; i < first + LEN; i += WORKGROUP) {
+        out[row + i] = x[row + i] * silu(gate[gates + i]) * scale * norm[i % NORM_LEN];
+    }
+}
+
+fn rms_scale(row: u32, gates: u32, first: u32, local: u32) -> f32 {
     var sum = 0.0;
     for (var i = local + first; i < first + LEN; i += WORKGROUP) {
         var value = x[row + i];
         if (GATE_FIRST) {
-            value *= silu(gate[workgroup.y * STRIDE + AT + i]);
+            value *= silu(gate[gates + i]);
         }
         sum += value * value;
     }
@@ -27,11 +38,7 @@ fn main(
     for (var lane = 0u; lane < WORKGROUP; lane++) {
         sum += partial_sums[lane];
     }
-    let scale = inverseSqrt(sum / f32(LEN) + EPS);
-    for (var i = local + first; i < first + LEN; i += WORKGROUP) {
-        let gated = x[row + i] * silu(gate[workgroup.y * STRIDE + AT + i]);
-        out[row + i] = gated * scale * norm[i % NORM_LEN];
-    }
+    return inverseSqrt(sum / f32(LEN) + EPS);
 }
 
 fn silu(v: f32) -> f32 {

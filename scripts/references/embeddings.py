@@ -40,7 +40,7 @@ from transformers import (  # noqa: E402
 
 import metadata  # noqa: E402
 import tiny_tokenizer  # noqa: E402
-from architectures import GEMMA, QWEN2, SIZES  # noqa: E402
+from architectures import GEMMA, LLAMA3, QWEN2, SIZES  # noqa: E402
 
 FOLDER = Path(__file__).parents[2] / "tests/parity/embeddings"
 POOLING = {"mean": 1, "cls": 2, "last": 3}
@@ -206,6 +206,34 @@ def qwen3(name, file_type):
     texts, _ = tiny_tokenizer.byte_level(QWEN2[1])
     inputs = random_inputs(320, [3, 12, 77, 1, 30], [texts.index(eos)])
     inputs = [{"ids": ids, "vector": pooled(states(model, ids), "last")} for ids in inputs]
+    write_references(name, inputs)
+
+
+def eurobert(name, file_type):
+    """Like EuroBERT. Only the transformers of requirements-folders.txt has it."""
+    from transformers import EuroBertConfig, EuroBertModel
+
+    config = EuroBertConfig(
+        **{**SIZES, "vocab_size": 320, "intermediate_size": 72, "hidden_size": 48, "num_attention_heads": 3,
+           "num_key_value_heads": 1, "pad_token_id": 0}, rope_theta=250000.0, attn_implementation="eager",
+    )  # fmt: skip
+    config.rope_theta = 250000.0
+    model = EuroBertModel(config).eval()
+    fill(model, name)
+    names = gguf_names("eurobert", config.num_hidden_layers, model.state_dict())
+    tensors = {names[key]: value.numpy() for key, value in model.state_dict().items()}
+
+    def add_keys(writer):
+        writer.add_pooling_type(gguf.PoolingType.MEAN)
+        writer.add_causal_attention(False)
+        metadata.add_to_gguf(writer, "eurobert", config)
+        pre, specials, bos, eos, _ = LLAMA3
+        tiny_tokenizer.add_to_gguf(writer, (pre, specials, bos, eos, False))
+
+    rounded = write_gguf(name, "eurobert", tensors, file_type, add_keys)
+    model.load_state_dict({key: torch.from_numpy(rounded[names[key]]) for key in names})
+    inputs = random_inputs(320, [3, 12, 77, 1, 30], [])
+    inputs = [{"ids": ids, "vector": pooled(states(model, ids), "mean")} for ids in inputs]
     write_references(name, inputs)
 
 
@@ -565,6 +593,7 @@ def gemma_tokenizer():
 MODELS = {
     "qwen3": lambda name: qwen3(name, "F16"),
     "qwen3-Q8_0": lambda name: qwen3(name, "Q8_0"),
+    "eurobert": lambda name: eurobert(name, "F16"),
     "bert": lambda name: bert(name, 48, "mean", "F16"),
     "bert-f32": lambda name: bert(name, 48, "mean", "F32"),
     "bert-cls-Q8_0": lambda name: bert(name, 64, "cls", "Q8_0"),

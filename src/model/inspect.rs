@@ -69,7 +69,7 @@ pub struct Hyperparameters {
     pub context_tokens: usize,
     /// Layers.
     pub layers: usize,
-    /// Layers with a recurrence in place of attention.
+    /// Layers with a recurrence, in place of attention or beside it.
     pub recurrent_layers: usize,
     /// Width of the residual stream.
     pub dim: usize,
@@ -240,7 +240,7 @@ fn hyperparameters(gguf: &Gguf, config: &ModelConfig) -> Hyperparameters {
     Hyperparameters {
         context_tokens: config.context_tokens,
         layers: config.layers.len(),
-        recurrent_layers: config.layers.iter().filter(|it| it.is_recurrent).count(),
+        recurrent_layers: config.layers.iter().filter(|it| it.mixing.recurs()).count(),
         dim: config.dim,
         ffn_dim: config.ffn_dim,
         heads: config.heads,

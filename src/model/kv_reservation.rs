@@ -3,7 +3,11 @@
 
 use burn::tensor::Device;
 
-use super::{config::ModelConfig, layers::mixer::LayerMemory, load_options::LoadOptions};
+use super::{
+    config::{MemoryKind, ModelConfig},
+    layers::mixer::LayerMemory,
+    load_options::LoadOptions,
+};
 use crate::{
     Error, Result,
     ops::{
@@ -35,8 +39,8 @@ pub(super) struct KvReservation {
     pub(super) pages: usize,
     /// Format of K and V.
     pub(super) format: KvFormat,
-    /// The elements of the K or V of one token in each layer with memory of its own; `None` for a state.
-    pub(super) layers: Vec<Option<usize>>,
+    /// Of each of the model's memories: the elements of the K or V of one token; `None` for a state.
+    pub(super) memories: Vec<Option<usize>>,
     /// The states of recurrent layers.
     pub(super) states: StateReservation,
 }
@@ -68,12 +72,9 @@ impl KvReservation {
             return KvReservation::of_encoder(options, config, max_bytes);
         }
         let config = &config.with_mtp_block();
-        let owners = || {
-            config
-                .kv_layers()
-                .map(|layer| (layer, config.layers[layer]))
-        };
-        let with_keys = owners().filter(|(_, layer)| !layer.is_recurrent);
+        let with_keys = config
+            .memories()
+            .filter(|(_, kind)| *kind == MemoryKind::Kv);
         let heads = with_keys.map(|(layer, _)| {
             let sizes = config.sizes(layer);
             [sizes.kv_heads, sizes.head_dim]
@@ -81,17 +82,19 @@ impl KvReservation {
         let heads: Vec<[usize; 2]> = heads.collect();
         let reservation =
             KvReservation::of_sizes(options, config.context_tokens, &heads, max_bytes)?;
-        let recurrent = owners().filter(|(_, layer)| layer.is_recurrent).count();
+        let recurrent = config.memories().count() - heads.len();
         let Some(recurrence) = config.recurrence.filter(|_| recurrent > 0) else {
             return Ok(reservation);
         };
         let words = StateMemory::slot_words_of(recurrence.state_len(config.dim));
         let sequences = (reservation.pages * PAGE_TOKENS) / reservation.context_tokens;
         let states = StateReservation::new(recurrent, words, sequences, max_bytes)?;
-        let layers = owners().map(|(at, layer)| (!layer.is_recurrent).then(|| config.kv_dim(at)));
+        let memories = config
+            .memories()
+            .map(|(layer, kind)| (kind == MemoryKind::Kv).then(|| config.kv_dim(layer)));
         Ok(KvReservation {
             states,
-            layers: layers.collect(),
+            memories: memories.collect(),
             ..reservation
         })
     }
@@ -110,7 +113,7 @@ impl KvReservation {
             context_tokens,
             pages: pages.max(context_tokens.div_ceil(PAGE_TOKENS)),
             format: KvFormat::F32,
-            layers: vec![Some(config.kv_dim(0))],
+            memories: vec![Some(config.kv_dim(0))],
             states: StateReservation::default(),
         };
         let bytes = reservation.layer_bytes();
@@ -150,7 +153,7 @@ impl KvReservation {
             context_tokens,
             pages,
             format,
-            layers: heads
+            memories: heads
                 .iter()
                 .map(|[heads, head_dim]| Some(heads * head_dim))
                 .collect(),
@@ -182,7 +185,7 @@ impl KvReservation {
     /// The memory of all layers that have their own.
     pub(super) fn memories(&self, device: &Device) -> Vec<LayerMemory> {
         let memory = |kv_dim: &Option<usize>| self.layer_memory(*kv_dim, device);
-        self.layers.iter().map(memory).collect()
+        self.memories.iter().map(memory).collect()
     }
 
     /// Same as [`Self::memories`], for dry runs: nothing runs, so layers of a kind share one.
@@ -193,7 +196,7 @@ impl KvReservation {
             kind.or_insert_with(|| self.layer_memory(*kv_dim, device))
                 .clone()
         };
-        self.layers.iter().map(memory).collect()
+        self.memories.iter().map(memory).collect()
     }
 
     fn layer_memory(&self, kv_dim: Option<usize>, device: &Device) -> LayerMemory {
@@ -214,7 +217,7 @@ impl KvReservation {
 
     /// Bytes of the KV cache of all layers.
     pub(super) fn bytes(&self) -> u64 {
-        let kv_dims = self.layers.iter().flatten();
+        let kv_dims = self.memories.iter().flatten();
         kv_dims.map(|kv_dim| self.bytes_of(*kv_dim)).sum()
     }
 
@@ -223,7 +226,7 @@ impl KvReservation {
     }
 
     fn largest_kv_dim(&self) -> usize {
-        self.layers.iter().flatten().copied().max().unwrap_or(0)
+        self.memories.iter().flatten().copied().max().unwrap_or(0)
     }
 }
 

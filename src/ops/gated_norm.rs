@@ -1,5 +1,5 @@
 //! The RMS norm of each group of a row, multiplied by SiLU of a gate before the norm (Mamba 2) or after it (gated delta
-//! rule).
+//! rule); or the gate alone (Falcon-H1).
 
 pub use inpage_cpu::lanes::gated_norm::GatedNormShape;
 use inpage_cpu::{lanes::gated_norm, team};
@@ -61,6 +61,7 @@ pub(super) fn kernel(shape: GatedNormShape, groups: usize, norm_len: usize) -> K
         .constant("NORM_LEN", norm_len)
         .constant("AT", shape.at)
         .constant("STRIDE", shape.stride)
+        .constant_bool("NORMALIZES", shape.normalizes)
         .constant_bool("GATE_FIRST", shape.gates_first)
         .constant_f32("EPS", shape.eps)
         .constant("WORKGROUP", WORKGROUP)
@@ -99,7 +100,10 @@ pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
                 apply(group);
             }
             let mean = group.iter().map(|v| v * v).sum::<f32>() / shape.group as f32;
-            let scale = (mean + shape.eps).sqrt().recip();
+            let scale = match shape.normalizes {
+                true => (mean + shape.eps).sqrt().recip(),
+                false => 1.0,
+            };
             for (i, value) in group.iter_mut().enumerate() {
                 *value *= scale * norm[(first + i) % norm.len()];
             }
@@ -127,9 +131,11 @@ mod tests {
 
     #[test]
     fn kernels_are_valid_wgsl() {
-        assert_valid([false, true].map(|gates_first| {
+        let forms = [(true, false), (true, true), (false, true)];
+        assert_valid(forms.map(|(normalizes, gates_first)| {
             let shape = GatedNormShape {
                 group: 48,
+                normalizes,
                 gates_first,
                 eps: 1e-6,
                 at: 5,

@@ -10,6 +10,7 @@ use super::{
     scaled::{Fp8, Mxfp4},
     source::{ByteSource, check_range},
     tensor::{TensorInfo, checked_size_bytes},
+    ternary::Ternary,
 };
 use crate::{Error, Result, tensor_types::TensorType};
 
@@ -60,10 +61,30 @@ pub enum Part {
     NegatedExp(TensorInfo),
     /// Every second element of the rows of the tensor, from this one on.
     Alternate(TensorInfo, usize),
+    /// The rows of the tensor, each multiplied by the factor of its run.
+    Scaled(TensorInfo, RowFactors),
     /// The rows of a matrix of 8-bit floats.
     Fp8(Box<Fp8>),
     /// The rows of MXFP4 blocks.
     Mxfp4(Box<Mxfp4>),
+    /// The rows of a matrix of three levels.
+    Ternary(Box<Ternary>),
+}
+
+/// Numbers of rows that follow each other, and their factors. The last run is that of all further rows, too.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RowFactors(pub Vec<(u64, f32)>);
+
+impl RowFactors {
+    /// The factor of a row.
+    fn of(&self, row: u64) -> f32 {
+        let mut end = 0u64;
+        let run = self.0.iter().find(|(rows, _)| {
+            end = rows.saturating_add(end);
+            row < end
+        });
+        run.or(self.0.last()).map_or(1.0, |(_, factor)| *factor)
+    }
 }
 
 /// Of every `period` rows `count` ones, from row `first` on.
@@ -119,7 +140,9 @@ impl Part {
                 shape[1] = selection.count;
                 shape
             }
-            Part::NegatedExp(tensor) | Part::ChannelsFirst(tensor) => tensor.shape.clone(),
+            Part::NegatedExp(tensor) | Part::ChannelsFirst(tensor) | Part::Scaled(tensor, _) => {
+                tensor.shape.clone()
+            }
             Part::Alternate(tensor, _) => {
                 let mut shape = tensor.shape.clone();
                 shape[0] /= 2;
@@ -127,6 +150,7 @@ impl Part {
             }
             Part::Fp8(matrix) => matrix.shape().to_vec(),
             Part::Mxfp4(blocks) => blocks.shape(),
+            Part::Ternary(matrix) => matrix.shape().to_vec(),
         }
     }
 
@@ -239,6 +263,16 @@ impl<S: ByteSource> ConvertedSource<S> {
                 self.read_rows(tensor, stored, 0.0, within, &mut buf[..count])
                     .await
             }
+            Part::Scaled(stored, factors) => {
+                let (first, rows, skipped) = rows_of(tensor, within, buf.len());
+                let mut values = self.row_values(stored, first, rows).await?;
+                let cols = stored.shape[0] as usize;
+                for (row, values) in (first..).zip(values.chunks_exact_mut(cols)) {
+                    let factor = factors.of(row);
+                    values.iter_mut().for_each(|value| *value *= factor);
+                }
+                Ok(copy(&encode(&stored.name, ty, &values)?, skipped, buf))
+            }
             Part::Fp8(matrix) => {
                 let (first, rows, skipped) = rows_of(tensor, within, buf.len());
                 let bytes = matrix.read(&self.stored, first, rows, ty).await?;
@@ -247,6 +281,11 @@ impl<S: ByteSource> ConvertedSource<S> {
             Part::Mxfp4(blocks) => {
                 let (first, rows, skipped) = rows_of(tensor, within, buf.len());
                 let bytes = blocks.read(&self.stored, first, rows).await?;
+                Ok(copy(&bytes, skipped, buf))
+            }
+            Part::Ternary(matrix) => {
+                let (first, rows, skipped) = rows_of(tensor, within, buf.len());
+                let bytes = matrix.read(&self.stored, first, rows).await?;
                 Ok(copy(&bytes, skipped, buf))
             }
             Part::NegatedExp(stored) => {
@@ -305,19 +344,24 @@ impl<S: ByteSource> ConvertedSource<S> {
             return Ok(buf.len());
         }
         let (first, rows, skipped) = rows_of(tensor, within, buf.len());
-        let stored_rows = TensorInfo {
+        let mut values = self.row_values(stored, first, rows).await?;
+        if plus != 0.0 {
+            values.iter_mut().for_each(|value| *value += plus);
+        }
+        let bytes = encode(&stored.name, tensor.ty, &values)?;
+        Ok(copy(&bytes, skipped, buf))
+    }
+
+    /// The elements of `rows` rows of a stored tensor, from row `first` on.
+    async fn row_values(&self, stored: &TensorInfo, first: u64, rows: u64) -> Result<Vec<f32>> {
+        let rows = TensorInfo {
             name: String::new(),
             shape: vec![stored.shape[0], rows],
             ty: stored.ty,
             offset_bytes: stored.offset_bytes + first * stored.row_bytes(),
             size_bytes: rows * stored.row_bytes(),
         };
-        let mut values = stored_rows.read_f32(&self.stored).await?;
-        if plus != 0.0 {
-            values.iter_mut().for_each(|value| *value += plus);
-        }
-        let bytes = encode(&stored.name, tensor.ty, &values)?;
-        Ok(copy(&bytes, skipped, buf))
+        rows.read_f32(&self.stored).await
     }
 
     /// [`read_piece`](Self::read_piece) of a part that is converted as a whole, by `converted` unless it is the
@@ -462,6 +506,9 @@ mod tests {
         let seconds = Origin::Stored(vec![Part::Selected(pairs, seconds)]);
         let negated = Origin::Stored(vec![Part::NegatedExp(stored(0, 1))]);
         let odd = Origin::Stored(vec![Part::Alternate(stored(0, 2), 1)]);
+        // Factors of one row, and of the others.
+        let factors = RowFactors(vec![(1, 3.0), (2, -0.5)]);
+        let scaled = Origin::Stored(vec![Part::Scaled(stored(128, 4), factors)]);
         // 10 outputs of 2 channels of 2 frames of 4 pixels.
         let kernels = TensorInfo {
             shape: vec![4, 2, 2, 10],
@@ -490,6 +537,7 @@ mod tests {
             ),
             recipe("odd", &[16, 2], TensorType::F32, odd),
             recipe("negated", &[32], TensorType::F32, negated),
+            recipe("scaled", &[32, 4], TensorType::F16, scaled),
             recipe("seconds", &[32, 1, 2], TensorType::Q8_0, seconds),
             recipe(
                 "made",
@@ -517,6 +565,9 @@ mod tests {
         whole.extend(odd.flat_map(|value| value.to_le_bytes()));
         let negated = values[..32].iter().map(|value| -value.exp());
         whole.extend(negated.flat_map(f32::to_le_bytes));
+        let scaled = values[32..].iter().enumerate();
+        let scaled = scaled.map(|(i, value)| value * if i < 32 { 3.0 } else { -0.5 });
+        whole.extend(TensorType::F16.quantize(&scaled.collect::<Vec<_>>()));
         let seconds = [&values[64..96], &values[128..160]].concat();
         whole.extend(TensorType::Q8_0.quantize(&seconds));
         whole.extend([0.5f32, 0.25].iter().flat_map(|value| value.to_le_bytes()));

@@ -11,6 +11,7 @@ pub mod safetensors;
 pub mod scaled;
 pub mod source;
 mod tensor;
+pub mod ternary;
 
 pub use converted::ConvertedSource;
 #[cfg(not(target_arch = "wasm32"))]

@@ -115,7 +115,7 @@ const LAYERS: [Layer; 9] = [
     Layer {
         heads: 4,
         kv_heads: 2,
-        head_dim: 512,
+        head_dim: 576,
         neox: true,
         rope_dims: 512,
         has_norm: true,

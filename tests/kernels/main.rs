@@ -10,6 +10,7 @@ mod given_rows;
 mod attention;
 mod cpu;
 mod experts;
+mod latent;
 mod logits;
 mod norms;
 mod recurrence;

@@ -134,11 +134,16 @@ fn causal_conv_equals_its_twin_and_the_formula() {
 #[test]
 fn gated_norm_equals_its_twin_and_the_formula() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(33));
-    for (group, groups, shared, gates_first) in [(48, 3, true, false), (100, 2, false, true)] {
+    for (group, groups, shared, gates_first, normalizes) in [
+        (48, 3, true, false, true),
+        (100, 2, false, true, true),
+        (20, 2, true, true, false),
+    ] {
         let (rows, columns) = (5, group * groups);
         let stride = columns + 13;
         let shape = GatedNormShape {
             group,
+            normalizes,
             gates_first,
             eps: 1e-5,
             at: 6,
@@ -176,7 +181,12 @@ fn gated_norm_equals_its_twin_and_the_formula() {
         let of_group: Vec<f32> = of_group.collect();
         let mean = of_group.iter().map(|v| v * v).sum::<f32>() / group as f32;
         let gate = if gates_first { 1.0 } else { silu(columns - 1) };
-        let wanted = of_group[group - 1] / (mean + 1e-5).sqrt() * norm[norm.len() - 1] * gate;
+        let scale = if normalizes {
+            (mean + 1e-5).sqrt()
+        } else {
+            1.0
+        };
+        let wanted = of_group[group - 1] / scale * norm[norm.len() - 1] * gate;
         let found = on_cpu[on_cpu.len() - 1];
         assert!((found - wanted).abs() < 1e-5, "{found}, {wanted}");
     }

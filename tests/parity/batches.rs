@@ -185,7 +185,7 @@ fn layers_of_newer_models_take_few_dispatches() {
     }
     let (found, model) = counted(&folder.join("qwen35-Q4_0.gguf"));
     let layers = &model.config().layers;
-    let recurrent = layers.iter().filter(|layer| layer.is_recurrent).count();
+    let recurrent = layers.iter().filter(|layer| layer.mixing.recurs()).count();
     let of_layers = 7 * recurrent + 10 * (layers.len() - recurrent);
     assert_eq!(found, of_layers + 2, "Qwen3.5");
     let (found, model) = counted(&folder.join("gemma4-Q4_0.gguf"));

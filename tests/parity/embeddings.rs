@@ -16,7 +16,7 @@ use crate::fixture::{Compute, all_computes, floats, ids, json, load};
 
 /// A name in `tests/parity/embeddings`, and the least cosine on the CPU device, whose products of quantized matrices are
 /// of bytes.
-const MODELS: [(&str, f64); 11] = [
+const MODELS: [(&str, f64); 12] = [
     ("qwen3", 0.9999),
     ("qwen3-Q8_0", 0.999),
     ("bert", 0.9999),
@@ -28,6 +28,7 @@ const MODELS: [(&str, f64); 11] = [
     ("nomic-bert-hf", 0.9999),
     ("gemma-embedding-Q8_0", 0.999),
     ("gemma-embedding-hf", 0.9999),
+    ("eurobert", 0.9999),
 ];
 
 /// The least cosine where products are of floats.

@@ -14,6 +14,7 @@ mod architectures;
 mod arithmetic;
 mod batches;
 mod containers;
+mod converted;
 mod cpu_device;
 mod drafts;
 mod embeddings;

@@ -32,6 +32,8 @@ pub enum Activation {
     /// `y * sigmoid(1.702 y)` of `y = min(x, 7)`; the other half of a gated layer is limited to +-7 and one is added to it
     /// (OpenAI 2025, <https://arxiv.org/abs/2508.10925>).
     ClampedSilu,
+    /// `max(x, 0)^2` (So et al. 2021, <https://arxiv.org/abs/2109.08668>).
+    SquaredRelu,
 }
 
 /// The limit of [`Activation::ClampedSilu`].
@@ -39,11 +41,12 @@ const LIMIT: f32 = 7.0;
 
 impl Activation {
     /// All activations, for tests.
-    pub const ALL: [Activation; 4] = [
+    pub const ALL: [Activation; 5] = [
         Activation::Silu,
         Activation::Gelu,
         Activation::QuickGelu,
         Activation::ClampedSilu,
+        Activation::SquaredRelu,
     ];
 
     /// Its names in the `config.json` of Hugging Face folders.
@@ -53,6 +56,7 @@ impl Activation {
             Activation::Silu | Activation::ClampedSilu => &["silu"],
             Activation::Gelu => &["gelu_pytorch_tanh", "gelu_new"],
             Activation::QuickGelu => &["quick_gelu"],
+            Activation::SquaredRelu => &["relu2"],
         }
     }
 
@@ -69,6 +73,8 @@ impl Activation {
                 let y = if x > LIMIT { LIMIT } else { x };
                 y / (1.0 + (-1.702 * y).exp())
             }
+            Activation::SquaredRelu if x < 0.0 => 0.0,
+            Activation::SquaredRelu => x * x,
         }
     }
 
@@ -99,6 +105,13 @@ impl Activation {
                 "let y = select(x, 7.0, x > 7.0); return y / (1.0 + exp(-1.702 * y));",
                 "return select(select(up, 7.0, up > 7.0), -7.0, up < -7.0) + 1.0;"
             ),
+            // NaN stays NaN.
+            Activation::SquaredRelu => {
+                module!(
+                    "let y = select(x, 0.0, x < 0.0); return y * y;",
+                    "return up;"
+                )
+            }
         }
     }
 }
@@ -140,6 +153,10 @@ fn apply<L: F32x8>(x: L, activation: Activation) -> L {
         Activation::ClampedSilu => {
             let y = L::splat(LIMIT).min(x);
             y.div(exp(L::splat(-1.702).mul(y)).add(one))
+        }
+        Activation::SquaredRelu => {
+            let y = L::splat(0.0).max(x);
+            y.mul(y)
         }
     }
 }
@@ -221,6 +238,7 @@ mod tests {
                 let y = x.min(7.0);
                 y / (1.0 + (-1.702 * y).exp())
             }
+            Activation::SquaredRelu => x.max(0.0).powi(2),
         }
     }
 

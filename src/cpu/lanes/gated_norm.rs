@@ -1,4 +1,5 @@
-//! The RMS norm of each group of a row, multiplied by SiLU of a gate before the norm or after it. Threads divide the rows.
+//! The RMS norm of each group of a row, multiplied by SiLU of a gate before the norm or after it; or the gate alone. Threads
+//! divide the rows.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,6 +15,8 @@ use crate::team::Team;
 pub struct GatedNormShape {
     /// Elements that are normalized together.
     pub group: usize,
+    /// The groups are normalized; otherwise only gated and weighted.
+    pub normalizes: bool,
     /// The values are gated before they are normalized.
     pub gates_first: bool,
     /// Added to the mean square.
@@ -74,6 +77,7 @@ impl Kernel for Row<'_> {
     fn run<L: F32x8>(self) {
         let GatedNormShape {
             group,
+            normalizes,
             gates_first,
             eps,
             ..
@@ -88,7 +92,11 @@ impl Kernel for Row<'_> {
                     write(x, at, gated);
                 }
             }
-            let scale = L::splat(rms_scale::<L>(x, eps));
+            let scale = match normalizes {
+                true => rms_scale::<L>(x, eps),
+                false => 1.0,
+            };
+            let scale = L::splat(scale);
             for at in (0..group).step_by(LANES) {
                 let mut value = lanes::<L>(x, at).mul(scale).mul(lanes(norm, at));
                 if !gates_first {
@@ -110,10 +118,15 @@ mod tests {
 
     #[test]
     fn rows_are_normalized_and_gated_alike_on_all_lanes_and_threads() {
-        for (group, groups, shared, gates_first) in [(48, 3, true, false), (100, 2, false, true)] {
+        for (group, groups, shared, gates_first, normalizes) in [
+            (48, 3, true, false, true),
+            (100, 2, false, true, true),
+            (20, 2, true, true, false),
+        ] {
             let (rows, columns) = (5, group * groups);
             let shape = GatedNormShape {
                 group,
+                normalizes,
                 gates_first,
                 eps: 1e-5,
                 at: 6,
@@ -152,7 +165,10 @@ mod tests {
                 };
                 let first = column / group * group;
                 let squares: f64 = (first..first + group).map(|at| value(at).powi(2)).sum();
-                let scale = (squares / group as f64 + 1e-5).sqrt();
+                let scale = match normalizes {
+                    true => (squares / group as f64 + 1e-5).sqrt(),
+                    false => 1.0,
+                };
                 let gate = if gates_first { 1.0 } else { silu(column) };
                 let exact = value(column) / scale * f64::from(norm[column % norm.len()]) * gate;
                 assert_close(*found, exact, 1e-5);

@@ -183,6 +183,7 @@ fn gated_norms(tokens: usize) {
     });
     let shape = GatedNormShape {
         group: LEN,
+        normalizes: true,
         gates_first: false,
         eps: 1e-6,
         at: 0,

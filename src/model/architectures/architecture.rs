@@ -4,7 +4,7 @@
 use crate::{
     Result,
     model::config::{ConfigJson, Keys, ModelConfig, RopePairs},
-    weights::MetadataValue,
+    weights::{MetadataValue, converted::RowFactors},
 };
 
 /// A table of names: (name in `from`, name in GGUF files).
@@ -84,6 +84,9 @@ pub struct Architecture {
     pub optional_prefix: &'static str,
     /// Added to the weights of norms. GGUF files hold the sum.
     pub norm_offset: f32,
+    /// Factors of the rows of a layer's matrix, by the name of its part (`attn_q`), that follow from a `config.json`.
+    /// GGUF files hold the products, so a PEFT adapter does not fit them.
+    pub row_factors: Option<fn(&ConfigJson, &str) -> Result<Option<RowFactors>>>,
     /// Whether checkpoints hold the matrices of layers as `[inputs, outputs]`.
     pub transposes_layers: bool,
 }
@@ -107,6 +110,7 @@ impl Architecture {
         other_parts: &[],
         optional_prefix: "",
         norm_offset: 0.0,
+        row_factors: None,
         transposes_layers: false,
     };
 }

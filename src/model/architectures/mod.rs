@@ -6,8 +6,12 @@ mod architecture;
 mod shared;
 
 mod bert;
+mod bitnet;
+mod deepseek2;
 mod ernie4_5;
+mod eurobert;
 mod exaone4;
+mod falcon_h1;
 mod gemma;
 mod gemma2;
 mod gemma3;
@@ -25,6 +29,7 @@ mod lfm2moe;
 mod llama;
 mod minicpm;
 mod mistral3;
+mod nanbeige;
 mod nomic_bert;
 mod olmo2;
 mod olmoe;
@@ -35,6 +40,7 @@ mod qwen3;
 mod qwen35;
 mod qwen35moe;
 mod qwen3moe;
+mod qwen3next;
 mod qwen3vl;
 mod seed_oss;
 mod smollm3;
@@ -80,14 +86,21 @@ const ARCHITECTURES: &[&Architecture] = &[
     &seed_oss::ARCHITECTURE,
     &gpt_oss::ARCHITECTURE,
     &minicpm::ARCHITECTURE,
+    &nanbeige::ARCHITECTURE,
     &mistral3::ARCHITECTURE,
     &granitehybrid::ARCHITECTURE,
+    &falcon_h1::ARCHITECTURE,
+    &deepseek2::ARCHITECTURE,
+    &bitnet::ARCHITECTURE,
+    &bitnet::ARCHITECTURE_2025,
     &lfm2::ARCHITECTURE,
     &lfm2moe::ARCHITECTURE,
     &qwen35::ARCHITECTURE,
     &qwen35moe::ARCHITECTURE,
+    &qwen3next::ARCHITECTURE,
     &bert::ARCHITECTURE,
     &nomic_bert::ARCHITECTURE,
+    &eurobert::ARCHITECTURE,
     &gemma_embedding::ARCHITECTURE,
 ];
 

@@ -8,8 +8,8 @@ use super::{
 use crate::{
     Error, Result,
     model::config::{
-        ConfigJson, Keys, LinearRecurrence, ModelConfig, QkNorm, Recurrence, RopeParts, Rule,
-        json::missing, recurrence::TILED_HEADS,
+        ConfigJson, Keys, LinearRecurrence, Mixing, ModelConfig, QkNorm, Recurrence, RopeParts,
+        Rule, json::missing, recurrence::TILED_HEADS,
     },
 };
 
@@ -121,18 +121,22 @@ pub(super) fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     let recurrent = keys.metadata().bools(&name)?;
     let interval = keys.size_or("full_attention_interval", 4)?;
     for (i, layer) in config.layers.iter_mut().enumerate() {
-        layer.is_recurrent = match recurrent {
+        let is_recurrent = match recurrent {
             None => !(i + 1).is_multiple_of(interval),
             Some(recurrent) => *recurrent
                 .get(i)
                 .ok_or_else(|| Error::InvalidModelFile(format!("{name} has too few entries")))?,
         };
+        if is_recurrent {
+            layer.mixing = Mixing::Recurrence;
+        }
     }
     let ignored = keys.size_or_zero("nextn_predict_layers")?.unwrap_or(0);
     if ignored >= config.layers.len() {
         return Err(keys.unsupported(&format!("{ignored} nextn_predict_layers")));
     }
     config.layers.truncate(config.layers.len() - ignored);
+    config.passes.layers = config.layers.len();
     config.ignored_blocks = ignored;
     Ok(())
 }

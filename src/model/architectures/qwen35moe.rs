@@ -41,7 +41,7 @@ const SIZES: [(&str, &str); 9] = [
     ),
 ];
 
-const SHARED: Names = &[
+pub(super) const SHARED: Names = &[
     (
         "model.layers.*.mlp.shared_expert.gate_proj",
         "blk.*.ffn_gate_shexp",
@@ -66,7 +66,7 @@ const PARAMETERS: [Parameter; 5] = {
     [norm, rates, steps, gate_up, down]
 };
 
-fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
+pub(super) fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     qwen35::configure(keys, config)?;
     set_experts_with_shared(keys, config, true, true)?;
     config.ffn_dim = keys.size("expert_feed_forward_length")?;

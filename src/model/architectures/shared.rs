@@ -4,7 +4,8 @@ use super::architecture::{AddKey, Form, Names, Parameter};
 use crate::{
     Error, Result,
     model::config::{
-        ConfigJson, Experts, FeedForwardKind, Keys, ModelConfig, Shared, json, keys::missing,
+        ConfigJson, Experts, FeedForwardKind, Keys, Mixing, ModelConfig, Shared, json,
+        keys::missing,
     },
 };
 
@@ -70,8 +71,23 @@ pub fn set_experts_with_shared(
     is_gated: bool,
 ) -> Result<()> {
     let width = keys.size_or_zero("expert_shared_feed_forward_length")?;
+    set_experts_beside(
+        keys,
+        config,
+        normalized,
+        width.map(|ffn_dim| Shared { ffn_dim, is_gated }),
+    )
+}
+
+/// As [`set_experts`], with this feed-forward beside the experts.
+pub fn set_experts_beside(
+    keys: &Keys,
+    config: &mut ModelConfig,
+    normalized: bool,
+    shared: Option<Shared>,
+) -> Result<()> {
     let experts = Experts {
-        shared: width.map(|ffn_dim| Shared { ffn_dim, is_gated }),
+        shared,
         ..experts(keys, config, normalized)?
     };
     config.feed_forward = FeedForwardKind::Experts(experts);
@@ -109,7 +125,9 @@ pub fn recurrent_without_kv_heads(keys: &Keys, config: &mut ModelConfig) -> Resu
         )));
     }
     for (layer, heads) in config.layers.iter_mut().zip(heads) {
-        layer.is_recurrent = heads == 0;
+        if heads == 0 {
+            layer.mixing = Mixing::Recurrence;
+        }
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use crate::{
     weights::{BytesSource, GgufWriter, MetadataValue},
 };
 
+mod latent;
 mod recurrent;
 
 /// A model of `layers` layers, 64 wide with four heads, in a file whose only tensor is an embedding.
@@ -194,7 +195,13 @@ fn layers_have_sizes_of_their_own_and_use_keys_of_earlier_ones() {
     assert_eq!(sizes.collect::<Vec<_>>(), expected);
     let kv_layers: Vec<_> = config.layers.iter().map(|layer| layer.kv_layer).collect();
     assert_eq!(kv_layers, [None, None, None, Some(1), Some(2)]);
-    assert_eq!(config.kv_layers().collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(
+        config
+            .memories()
+            .map(|(layer, _)| layer)
+            .collect::<Vec<_>>(),
+        [0, 1, 2]
+    );
     assert_eq!((config.kv_dim(1), config.kv_dim(2)), (32, 32));
     let rope = config.rope().unwrap();
     assert_eq!((rope.dims, rope.local_dims), (32, 16));

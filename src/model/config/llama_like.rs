@@ -5,8 +5,8 @@ use super::{
     embedding::EmbeddingConfig,
     keys::{Keys, missing},
     model_config::{
-        FeedForwardKind, LayerConfig, LayerRope, LayerSizes, ModelConfig, NormPlaces, Positions,
-        QkNorm,
+        FeedForwardKind, LayerConfig, LayerRope, LayerSizes, ModelConfig, NormPlaces, Passes,
+        Positions, QkNorm,
     },
     rope::Rope,
 };
@@ -19,8 +19,10 @@ use crate::{
 pub const TOKEN_COUNT: &str = "tokenizer.token_count";
 
 /// More than real models have. A hostile header must not make the loader reserve memory.
-const MAX_LAYERS: usize = 1024;
+pub const MAX_LAYERS: usize = 1024;
 const MAX_HEADS: usize = 4096;
+/// Latents have 576 in real models.
+const MAX_HEAD_DIM: usize = 640;
 
 /// The hyperparameters of a Llama without rope scaling, whose embedding table has `vocab` rows.
 ///
@@ -47,7 +49,8 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
     let most = |sizes: &[usize]| sizes.iter().copied().max().unwrap_or(1);
     let head_dim = keys.size_or("attention.key_length", dim / heads)?;
     let value_dim = keys.size_or("attention.value_length", head_dim)?;
-    if value_dim != head_dim {
+    // Those of latents differ.
+    if value_dim != head_dim && keys.size_or_zero("attention.kv_lora_rank")?.is_none() {
         return Err(keys.unsupported("heads of different key and value lengths"));
     }
     let token_ids = match keys.metadata().strings("tokenizer.ggml.tokens")? {
@@ -82,6 +85,10 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         token_ids: token_ids.unwrap_or(vocab),
         context_tokens: keys.size("context_length")?,
         layers: sizes.collect(),
+        passes: Passes {
+            layers,
+            has_norm: false,
+        },
         recurrence: None,
         has_mtp_head: false,
         ignored_blocks: 0,
@@ -93,9 +100,11 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
                 .ok_or_else(|| missing(&keys.name("attention.layer_norm_rms_epsilon")))?,
         },
         norm_places: NormPlaces::BEFORE,
+        has_sub_norms: false,
         ffn_norm: "ffn_norm",
         output_norm_name: "output_norm",
         has_output_gate: false,
+        latent: None,
         qk_norm: QkNorm::None,
         positions: Positions::Rotary(Rope::read(keys, head_dim)?),
         attention_scale: keys.positive("attention.scale")?,
@@ -107,6 +116,7 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         feed_forward: FeedForwardKind::Gated(Activation::Silu),
         leading_dense: None,
         has_gate_biases: false,
+        experts_scale: 1.0,
         embedding_scale: 1.0,
         residual_scale: 1.0,
         logit_scale: 1.0,
@@ -155,8 +165,8 @@ pub fn check(config: &ModelConfig) -> Result<()> {
             "a number of heads that is no multiple of the KV heads",
         ),
         (
-            sizes().any(|it| !it.head_dim.is_multiple_of(8) || it.head_dim > 512),
-            "a head length that is no multiple of 8 up to 512",
+            sizes().any(|it| !it.head_dim.is_multiple_of(8) || it.head_dim > MAX_HEAD_DIM),
+            "a head length that is no multiple of 8 up to 640",
         ),
         (
             (0..config.layers.len()).any(|layer| {

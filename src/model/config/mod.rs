@@ -12,8 +12,8 @@ pub mod rope;
 pub use json::ConfigJson;
 pub use keys::Keys;
 pub use model_config::{
-    Experts, FeedForwardKind, LayerConfig, LayerRope, LayerSizes, LeadingDense, ModelConfig,
-    NormPlaces, Positions, QkNorm, Shared,
+    Experts, FeedForwardKind, Latent, LayerConfig, LayerRope, LayerSizes, LeadingDense, MemoryKind,
+    Mixing, ModelConfig, NormPlaces, Passes, Positions, QkNorm, Shared,
 };
 pub use recurrence::{LinearRecurrence, Recurrence, Rule};
 pub use rope::{Rope, RopePairs, RopeParts, Scaling};

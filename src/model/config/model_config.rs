@@ -24,8 +24,10 @@ pub struct ModelConfig {
     pub token_ids: usize,
     /// Longest sequence that the model was trained for, in tokens.
     pub context_tokens: usize,
-    /// One entry per layer.
+    /// One entry per layer; of all passes, if the layers of the file are passed several times.
     pub layers: Vec<LayerConfig>,
+    /// How the layers of the file are repeated.
+    pub passes: Passes,
     /// What the recurrent layers compute; `None` if there are none.
     pub recurrence: Option<Recurrence>,
     /// Whether the block after the layers is run: a head that predicts the token after the next one.
@@ -38,12 +40,17 @@ pub struct ModelConfig {
     pub norm_eps: f32,
     /// Positions of the norms in a layer.
     pub norm_places: NormPlaces,
+    /// Whether the inputs of the output matrices of attention and feed-forward are normalized: `attn_sub_norm`,
+    /// `ffn_sub_norm`.
+    pub has_sub_norms: bool,
     /// GGUF name of the norm before a feed-forward.
     pub ffn_norm: &'static str,
     /// GGUF name of the norm after the last layer.
     pub output_norm_name: &'static str,
     /// Whether the rows of each query head are followed by those of a gate of its output.
     pub has_output_gate: bool,
+    /// Keys and values are latents.
+    pub latent: Option<Latent>,
     /// Norms of queries and keys.
     pub qk_norm: QkNorm,
     /// How positions enter the computation.
@@ -67,6 +74,8 @@ pub struct ModelConfig {
     /// Whether the products with gate and up, and those of experts and their router, may have biases. Adapters leave
     /// them out.
     pub has_gate_biases: bool,
+    /// Factor of the output of experts.
+    pub experts_scale: f32,
     /// Factor of embeddings.
     pub embedding_scale: f32,
     /// Factor of the outputs of attention and feed-forward before they are added to the residual
@@ -88,6 +97,28 @@ pub struct ModelConfig {
     pub embedding: Option<EmbeddingConfig>,
 }
 
+/// Sizes of multi-head latent attention. A token has one key: elements that are rotated, then the latent, which is the value, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Latent {
+    /// Elements of the latent that queries are projected from; `None` if they are projected from the input.
+    pub query_rank: Option<usize>,
+    /// Elements of the latent of keys and values.
+    pub rank: usize,
+    /// Elements of a head of queries that are not rotated.
+    pub plain: usize,
+    /// Elements of a head of values.
+    pub value: usize,
+}
+
+/// Layers of a file that are passed several times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passes {
+    /// Layers of a pass, which are those of the file. Layer `i` has the weights of layer `i % layers`.
+    pub layers: usize,
+    /// Whether the norm after the last layer is applied between passes, too.
+    pub has_norm: bool,
+}
+
 /// Properties of one layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LayerConfig {
@@ -96,8 +127,8 @@ pub struct LayerConfig {
     pub window: Option<usize>,
     /// Rotary embedding of its queries and keys.
     pub rope: LayerRope,
-    /// It has a recurrence in place of attention.
-    pub is_recurrent: bool,
+    /// What mixes the tokens of a sequence.
+    pub mixing: Mixing,
     /// Its sizes, where they are not those of the model.
     pub sizes: Option<LayerSizes>,
     /// The earlier layer whose keys and values it uses, if it has none of its own.
@@ -109,10 +140,42 @@ impl LayerConfig {
     pub const PLAIN: LayerConfig = LayerConfig {
         window: None,
         rope: LayerRope::Global,
-        is_recurrent: false,
+        mixing: Mixing::Attention,
         sizes: None,
         kv_layer: None,
     };
+}
+
+/// What mixes the tokens of a sequence in a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mixing {
+    /// Attention.
+    Attention,
+    /// A recurrence.
+    Recurrence,
+    /// Both, of the same input. The residual stream is increased by their sum.
+    Both,
+}
+
+impl Mixing {
+    /// Whether there is attention.
+    pub fn attends(self) -> bool {
+        self != Mixing::Recurrence
+    }
+
+    /// Whether there is a recurrence.
+    pub fn recurs(self) -> bool {
+        self != Mixing::Attention
+    }
+}
+
+/// What a layer keeps of the tokens of a sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryKind {
+    /// Keys and values of each token.
+    Kv,
+    /// The state of a recurrence.
+    State,
 }
 
 /// Sizes that may differ from layer to layer.
@@ -290,10 +353,16 @@ impl ModelConfig {
         kv_heads * head_dim
     }
 
-    /// The layers that have memory of their own: keys and values, or a state.
-    pub fn kv_layers(&self) -> impl Iterator<Item = usize> {
+    /// The memories that layers have of their own, and their layers. In a layer that has both, the state is behind the keys
+    /// and values.
+    pub fn memories(&self) -> impl Iterator<Item = (usize, MemoryKind)> {
         let layers = self.layers.iter().enumerate();
-        layers.filter_map(|(i, layer)| layer.kv_layer.is_none().then_some(i))
+        layers.flat_map(|(i, layer)| {
+            let has_kv = layer.mixing.attends() && layer.kv_layer.is_none();
+            let kv = has_kv.then_some((i, MemoryKind::Kv));
+            let state = layer.mixing.recurs().then_some((i, MemoryKind::State));
+            kv.into_iter().chain(state)
+        })
     }
 
     /// Kind and width of the feed-forward of a layer.

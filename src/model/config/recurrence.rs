@@ -40,6 +40,11 @@ pub struct LinearRecurrence {
     pub value_len: usize,
     /// Tokens that a result of the convolution depends on.
     pub taps: usize,
+    /// Rates and shares are in one matrix, `ssm_ba`: for each key head the shares of its heads, then their rates.
+    /// In some files the other inputs are in one matrix, too: `ssm_in`.
+    pub joins_inputs: bool,
+    /// The output is only gated, not normalized, if the file has no norm for it.
+    pub may_lack_norm: bool,
 }
 
 /// How a token changes the state.
@@ -99,6 +104,8 @@ impl LinearRecurrence {
             key_len: keys.size("ssm.state_size")?,
             value_len: inner / heads,
             taps: taps(keys, "ssm.conv_kernel")?,
+            joins_inputs: false,
+            may_lack_norm: false,
         };
         let lens = [it.key_len, it.value_len];
         if it.inner() != inner

@@ -8,7 +8,7 @@ use crate::{
     Error, Result,
     model::{
         architectures::{self, Architecture, Names},
-        config::{Activation, ConfigJson, FeedForwardKind, LayerRope, ModelConfig},
+        config::{Activation, ConfigJson, FeedForwardKind, LayerRope, Mixing, ModelConfig},
     },
     weights::{Metadata, MetadataValue},
 };
@@ -100,8 +100,8 @@ fn check(config: &ConfigJson, model: &ModelConfig) -> Result<()> {
         let is_recurrent = ["conv", "linear_attention", "mamba"]
             .iter()
             .any(|it| kind == it);
-        let is_same =
-            is_recurrent == layer.is_recurrent && (kind == "sliding_attention") == is_local;
+        let is_same = is_recurrent == (layer.mixing == Mixing::Recurrence)
+            && (kind == "sliding_attention") == is_local;
         config.require("layer_types", is_same)?;
     }
     for (has_rope, layer) in list("no_rope_layers").zip(&model.layers) {

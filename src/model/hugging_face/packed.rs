@@ -39,9 +39,18 @@ pub fn scheme(config: &ConfigJson) -> Result<Option<Scheme>> {
         "awq" => awq(&config).map(Some),
         // The tensors say so themselves; `scales` reads them.
         "fp8" | "mxfp4" => Ok(None),
+        "bitnet" => {
+            let key = "quantization_mode";
+            // Floats that are rounded in each step.
+            let is_online = config.str(key)? == Some("online");
+            match is_online {
+                true => Err(config.unsupported_by("bitnet", key)),
+                false => Ok(None),
+            }
+        }
         "compressed-tensors" if config.str("format")? == Some("float-quantized") => Ok(None),
         method => Err(Error::UnsupportedModel(format!(
-            "a folder whose weights are quantized by {method:?}; gptq, awq, fp8 and mxfp4 can be read: take \
+            "a folder whose weights are quantized by {method:?}; gptq, awq, fp8, mxfp4 and bitnet can be read: take \
              the original or a GGUF file"
         ))),
     }

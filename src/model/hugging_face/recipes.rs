@@ -17,7 +17,8 @@ use crate::{
     },
     tensor_types::TensorType,
     weights::{
-        converted::{Origin, Part, Recipe},
+        converted::{Origin, Part, Recipe, RowFactors},
+        quoted::quoted,
         safetensors::StoredTensor,
     },
 };
@@ -141,7 +142,7 @@ fn parts(
     let parameters = (architecture.parameters)(config);
     for (name, start_bytes, packed) in matrices {
         for tensor in names::find(architecture, parameters, &name)? {
-            if tensor.form != Form::SAME {
+            if tensor.form != Form::SAME || row_factors(architecture, config, &tensor)?.is_some() {
                 let what = format!("{} with a packed matrix {name}", architecture.name);
                 return Err(Error::UnsupportedModel(what));
             }
@@ -155,13 +156,40 @@ fn parts(
             continue;
         }
         for target in names::find(architecture, parameters, &tensor.name)? {
-            let part = scales.part(tensor.clone(), &target.name, target.form)?;
+            let mut part = scales.part(tensor.clone(), &target.name, target.form)?;
+            if let Some(factors) = row_factors(architecture, config, &target)? {
+                part = match part {
+                    Part::Rows(stored, 0.0) => Part::Scaled(stored, factors),
+                    _ => {
+                        let name = quoted(&tensor.name);
+                        let what = format!("{} with factors of {name}", architecture.name);
+                        return Err(Error::UnsupportedModel(what));
+                    }
+                };
+            }
             parts.push((tensor.offset_bytes, target, part));
         }
     }
     parts.sort_by_key(|(start_bytes, ..)| *start_bytes);
     let parts = parts.into_iter();
     Ok(parts.map(|(_, tensor, part)| (tensor, part)).collect())
+}
+
+/// The factors of the rows of a matrix in a layer, if the architecture has some.
+fn row_factors(
+    architecture: &Architecture,
+    config: &ConfigJson,
+    tensor: &GgufTensor,
+) -> Result<Option<RowFactors>> {
+    let Some(factors) = architecture.row_factors else {
+        return Ok(None);
+    };
+    let module = tensor.name.strip_suffix(".weight");
+    let part = module.and_then(|it| it.strip_prefix("blk.")?.split_once('.'));
+    match part {
+        Some((_, part)) => factors(config, part),
+        None => Ok(None),
+    }
 }
 
 /// The type that a tensor is converted to. Packed levels keep their bits if a block type can hold them.
@@ -174,7 +202,13 @@ fn ty(name: &str, part: &Part, tied: bool, quantize: Quantize) -> TensorType {
         | Part::ChannelsFirst(stored)
         | Part::NegatedExp(stored)
         | Part::Alternate(stored, _) => stored.ty,
+        // Products with a factor have more bits than the 8 of some floats.
+        Part::Scaled(stored, _) => match stored.ty {
+            TensorType::BF16 => TensorType::F16,
+            ty => ty,
+        },
         Part::Mxfp4(_) => return TensorType::MXFP4,
+        Part::Ternary(matrix) => return matrix.ty(),
         // It has the bits of the level, and nearly those of the scale.
         Part::Fp8(_) => TensorType::F16,
         Part::Packed(packed) => match packed.blocks() {

@@ -1,4 +1,4 @@
-//! Scales that are tensors of their own: of matrices of 8-bit floats, and of MXFP4 blocks. Finds which tensor each belongs to.
+//! Scales that are tensors of their own: of matrices of 8-bit floats or of three levels, and of MXFP4 blocks. Finds which tensor each belongs to.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,6 +10,7 @@ use crate::{
         quoted::quoted,
         safetensors::StoredTensor,
         scaled::{Fp8, Mxfp4},
+        ternary::Ternary,
     },
 };
 
@@ -23,6 +24,8 @@ pub struct Scales {
     tensors: HashMap<String, StoredTensor>,
     /// Columns and rows of the elements that a scale belongs to, if the configuration states them.
     rectangle: Option<[u64; 2]>,
+    /// Scales of matrices of three levels are reciprocals.
+    are_reciprocals: bool,
 }
 
 impl Scales {
@@ -37,8 +40,12 @@ impl Scales {
     ) -> Result<(Scales, Vec<StoredTensor>)> {
         let quantization = config.object("quantization_config")?;
         let Some(quantization) = quantization else {
-            let (tensors, rectangle) = (HashMap::new(), None);
-            return Ok((Scales { tensors, rectangle }, stored));
+            let none = Scales {
+                tensors: HashMap::new(),
+                rectangle: None,
+                are_reciprocals: false,
+            };
+            return Ok((none, stored));
         };
         let sizes = quantization.numbers("weight_block_size")?;
         let rectangle = match sizes.as_deref() {
@@ -69,7 +76,12 @@ impl Scales {
             }
             tensors.insert(owner, tensor);
         }
-        Ok((Scales { tensors, rectangle }, others))
+        let scales = Scales {
+            tensors,
+            rectangle,
+            are_reciprocals: quantization.str("linear_class")? != Some("autobitlinear"),
+        };
+        Ok((scales, others))
     }
 
     /// The part of a GGUF tensor that is made of `tensor` in this way.
@@ -86,6 +98,11 @@ impl Scales {
             })?;
             let blocks = Mxfp4::new(tensor, scales, every_second)?;
             return Ok(Part::Mxfp4(Box::new(blocks)));
+        }
+        if let ("U8", Form::SAME, Some(scale)) = (&*tensor.dtype, form, &scales) {
+            let scale = scale.clone().into_floats()?;
+            let matrix = Ternary::new(tensor, scale, self.are_reciprocals)?;
+            return Ok(Part::Ternary(Box::new(matrix)));
         }
         if let Some(mut scales) = scales {
             let ("F8_E4M3", Form::Plus(0.0)) = (&*tensor.dtype, form) else {

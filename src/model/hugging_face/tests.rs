@@ -869,6 +869,28 @@ fn members_of_recent_models_are_checked() {
     );
     refused("gemma4_text", heads.clone(), &["layer_types is missing"]);
     refused(
+        "falcon_h1",
+        with(json!({ "mamba_proj_bias": true })),
+        &["mamba_proj_bias"],
+    );
+    let gated_later = json!({ "mamba_rms_norm": true, "mamba_norm_before_gate": true });
+    refused("falcon_h1", with(gated_later), &["mamba_norm_before_gate"]);
+    let grouped = json!({ "qk_rope_head_dim": 8, "n_group": 8 });
+    refused("deepseek_v2", with(grouped), &["n_group"]);
+    refused(
+        "qwen3_next",
+        with(json!({ "norm_topk_prob": false })),
+        &["norm_topk_prob"],
+    );
+    let online = json!({ "quant_method": "bitnet", "quantization_mode": "online" });
+    refused(
+        "bitnet",
+        with(json!({ "quantization_config": online })),
+        &["quantization_mode"],
+    );
+    // Without a pooling, EuroBERT makes no vectors.
+    refused("eurobert", with(json!({})), &["no pooling"]);
+    refused(
         "minicpm",
         with(json!({ "num_experts": 8 })),
         &["num_experts"],
@@ -877,7 +899,7 @@ fn members_of_recent_models_are_checked() {
     let kinds =
         json!({ "layer_types": ["conv", "full_attention"], "conv_L_cache": 3, "norm_eps": 1e-5 });
     let lfm2 = configured("lfm2", with(kinds)).unwrap();
-    assert!(lfm2.layers[0].is_recurrent && !lfm2.layers[1].is_recurrent);
+    assert!(lfm2.layers[0].mixing.recurs() && lfm2.layers[1].mixing.attends());
     assert_eq!(lfm2.ffn_dim, 256);
     refused(
         "llama",

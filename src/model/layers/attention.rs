@@ -6,7 +6,10 @@ use burn::{
     tensor::{Int, Tensor},
 };
 
-use super::linear::{Join, Linear, Norm};
+use super::{
+    latent::{HeadMatrices, LatentProjections},
+    linear::{Join, Linear, Norm},
+};
 use crate::ops::{
     Finish, Variant,
     attention::{AttentionShape, attention, whole_attention},
@@ -26,6 +29,8 @@ pub enum Qkv {
     /// A matrix each, if their formats differ or if their products are normalized separately. There is none for values
     /// that are the keys, and only that of the queries for a layer that uses the keys and values of another.
     Split(Vec<Linear>),
+    /// Of latents.
+    Latent(LatentProjections),
 }
 
 impl Qkv {
@@ -43,7 +48,7 @@ impl Qkv {
                 ([0, keys, if row == q_dim { 0 } else { values }], [row; 3])
             }
             Qkv::Split(linears) if linears.len() == 1 => ([0; 3], [q_dim; 3]),
-            Qkv::Split(_) => ([0; 3], [q_dim, kv_dim, kv_dim]),
+            Qkv::Split(_) | Qkv::Latent(_) => ([0; 3], [q_dim, kv_dim, kv_dim]),
         }
     }
 }
@@ -57,6 +62,10 @@ pub struct Attention {
     pub attn_qkv: Qkv,
     /// Of whose sigmoid the output is a multiple: the rows of `attn_q` behind those of each head, `[heads * head_dim, dim]`.
     pub gate: Option<Linear>,
+    /// `attn_v_b`: from the latent that a head attended to, which is behind rotated elements, to its value.
+    pub values: Option<HeadMatrices>,
+    /// `attn_sub_norm`, of the input of `attn_output`.
+    pub sub_norm: Option<Norm>,
     /// `attn_output`
     pub attn_output: Linear,
     /// The sum with the residual stream, after `post_attention_norm` if there is one.
@@ -96,6 +105,10 @@ impl Attention {
             let q = rope_kv(qkv, norm, turns, kv, step, rope, variant);
             attention(q, kv, step, sinks, shape, variant)
         };
+        let attended = match &self.values {
+            Some(values) => values.apply(attended, None),
+            None => attended,
+        };
         let attended = match &self.gate {
             Some(gate) => {
                 let gates = gate.normed(x.clone(), self.attn_norm.as_ref(), Finish::Plain);
@@ -108,7 +121,9 @@ impl Attention {
             }
             None => attended,
         };
-        self.join.onto(x, &self.attn_output, attended)
+        let sub_norm = self.sub_norm.as_ref();
+        self.join
+            .onto_normed(x, &self.attn_output, attended, sub_norm)
     }
 
     /// Writes the K and V of `x` `[tokens, dim]` to `kv`, and computes nothing else.
@@ -124,11 +139,13 @@ impl Attention {
         match &mut self.attn_qkv {
             Qkv::Fused(linear) => linear.variant = variant,
             Qkv::Split(linears) => linears.iter_mut().for_each(|it| it.variant = variant),
+            Qkv::Latent(latent) => latent.set_variant(variant),
         }
         self.attn_output.variant = variant;
         let gate = self.gate.iter_mut();
         gate.for_each(|gate| gate.variant = variant);
         let norms = self.attn_norm.iter_mut().chain(&mut self.join.norm);
+        let norms = norms.chain(&mut self.sub_norm);
         let norms = norms.chain(&mut self.join.sum_norm);
         norms
             .chain(self.row_norms.iter_mut().flatten())
@@ -143,6 +160,7 @@ impl Attention {
                 let qkv = linear.normed(x, norm, Finish::Plain);
                 [qkv.clone(), qkv.clone(), qkv]
             }
+            Qkv::Latent(latent) => latent.project(x, norm),
             Qkv::Split(linears) => {
                 // A norm that needs a dispatch of its own is computed once for all three.
                 let (x, norm) = Norm::input(norm, x);

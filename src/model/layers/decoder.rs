@@ -28,13 +28,19 @@ use crate::ops::{
 /// One layer.
 #[derive(Module, Debug)]
 pub struct Block {
-    /// Attention or a recurrence, with its norms and residual.
+    /// Attention, a recurrence or both, with norms and residual.
     pub mixer: Mixer,
     /// Feed-forward, with its norms and residual.
     pub feed_forward: FeedForward,
     /// The layer's vector of each token.
     pub input: Option<LayerInput>,
-    /// The index of the memory that it uses, among those of the layers that have their own.
+    /// The layer of the file that it is built from.
+    #[module(skip)]
+    pub file_layer: usize,
+    /// The output norm of the decoder follows: another pass through the same layers begins.
+    #[module(skip)]
+    pub is_normed: bool,
+    /// The index of the first memory that it uses, among those of all layers.
     #[module(skip)]
     pub memory_index: usize,
 }
@@ -125,11 +131,14 @@ impl Decoder {
         let inputs = self.layer_inputs.as_ref();
         let inputs = inputs.map(|inputs| inputs.forward(x.clone()));
         for (layer, block) in self.blocks.iter().enumerate() {
-            let memory = &mut memory[if self.is_whole { 0 } else { block.memory_index }];
-            x = block.mixer.forward(x, memory, step);
+            let memories = &mut memory[if self.is_whole { 0 } else { block.memory_index }..];
+            x = block.mixer.forward(x, memories, step);
             x = block.feed_forward.forward(x);
             if let (Some(input), Some(inputs)) = (&block.input, &inputs) {
                 x = input.forward(x, inputs.clone());
+            }
+            if block.is_normed {
+                x = self.normed(x);
             }
             if let Some(given) = given.filter(|_| layer < self.deepstack_layers) {
                 // The buffer holds the rows of the embedding, then those of each of these layers.

@@ -94,6 +94,9 @@ pub struct GatedFeedForward {
     pub low_rank: Option<LowRank>,
     /// The limits of the values around both.
     pub limits: Option<GateLimits>,
+
+    /// `ffn_sub_norm`, of the input of `ffn_down`.
+    pub sub_norm: Option<Norm>,
     /// `ffn_down`, `[dim, ffn_dim]`
     pub ffn_down: Linear,
     /// The sum with the residual stream, after `post_ffw_norm` if there is one.
@@ -116,11 +119,14 @@ pub struct GateLimits {
 impl GatedFeedForward {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let hidden = self.hidden(x.clone());
-        self.join.onto(x, &self.ffn_down, hidden)
+        let sub_norm = self.sub_norm.as_ref();
+        self.join.onto_normed(x, &self.ffn_down, hidden, sub_norm)
     }
 
     fn set_variant(&mut self, variant: Variant) {
         set_norms(&mut self.ffn_norm, &mut self.join, variant);
+        let sub_norm = self.sub_norm.iter_mut();
+        sub_norm.for_each(|norm| norm.variant = variant);
         self.variant = variant;
         self.ffn_down.variant = variant;
     }

@@ -192,13 +192,25 @@ pub struct Join {
 impl Join {
     /// `sum_norm(residual + norm(linear(x)))`, `x` `[tokens, cols]`, `residual` `[tokens, rows]`.
     pub fn onto(&self, residual: Tensor<2>, linear: &Linear, x: Tensor<2>) -> Tensor<2> {
+        self.onto_normed(residual, linear, x, None)
+    }
+
+    /// `sum_norm(residual + norm(linear(sub_norm(x))))`
+    pub fn onto_normed(
+        &self,
+        residual: Tensor<2>,
+        linear: &Linear,
+        x: Tensor<2>,
+        sub_norm: Option<&Norm>,
+    ) -> Tensor<2> {
+        let (x, fused) = Norm::input(sub_norm, x);
         let finish = match self.scale {
             1.0 => Finish::Plain,
             scale => Finish::Scale(scale),
         };
         let sum = match &self.norm {
-            Some(_) => self.add(residual, linear.product(x, None, finish, None)),
-            None => linear.product(x, None, finish, Some(residual)),
+            Some(_) => self.add(residual, linear.product(x, fused, finish, None)),
+            None => linear.product(x, fused, finish, Some(residual)),
         };
         match &self.sum_norm {
             Some(norm) => norm.apply(sum),

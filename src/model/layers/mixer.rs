@@ -5,7 +5,7 @@ use burn::{module::Module, tensor::Tensor};
 use super::{attention::Attention, recurrent::Recurrent};
 use crate::ops::{Variant, kv_memory::KvMemory, state_memory::StateMemory, step::Step};
 
-/// Attention, or a recurrence.
+/// Attention, a recurrence, or both.
 #[allow(clippy::large_enum_variant)] // One per layer; a box would save nothing.
 #[derive(Module, Debug)]
 pub enum Mixer {
@@ -13,9 +13,20 @@ pub enum Mixer {
     Attention(Attention),
     /// A recurrence.
     Recurrent(Recurrent),
+    /// Both.
+    Both(AttentionAndRecurrence),
 }
 
-/// The memory of all sequences in a layer. A clone on the GPU shares it.
+/// Attention and a recurrence of the same input, whose outputs are added to the residual stream.
+#[derive(Module, Debug)]
+pub struct AttentionAndRecurrence {
+    /// The attention.
+    pub attention: Attention,
+    /// The recurrence.
+    pub recurrent: Recurrent,
+}
+
+/// A memory of all sequences in a layer. A clone on the GPU shares it.
 #[derive(Debug, Clone)]
 pub enum LayerMemory {
     /// Keys and values of every token, for attention.
@@ -25,15 +36,19 @@ pub enum LayerMemory {
 }
 
 impl Mixer {
-    /// `x` `[tokens, dim]`.
+    /// `x` `[tokens, dim]`. The layer's memories are the first of `memories`.
     ///
     /// # Panics
-    /// If the memory is that of a layer of another kind.
-    pub fn forward(&self, x: Tensor<2>, memory: &mut LayerMemory, step: &Step) -> Tensor<2> {
-        match (self, memory) {
-            (Mixer::Attention(layer), LayerMemory::Kv(kv)) => layer.forward(x, kv, step),
-            (Mixer::Recurrent(layer), LayerMemory::States(states)) => {
+    /// If the memories are those of a layer of another kind.
+    pub fn forward(&self, x: Tensor<2>, memories: &mut [LayerMemory], step: &Step) -> Tensor<2> {
+        match (self, memories) {
+            (Mixer::Attention(layer), [LayerMemory::Kv(kv), ..]) => layer.forward(x, kv, step),
+            (Mixer::Recurrent(layer), [LayerMemory::States(states), ..]) => {
                 layer.forward(x, states, step)
+            }
+            (Mixer::Both(layer), [LayerMemory::Kv(kv), LayerMemory::States(states), ..]) => {
+                let sum = layer.attention.forward(x.clone(), kv, step);
+                layer.recurrent.onto(sum, x, states, step)
             }
             _ => panic!("the memory of a layer of another kind"),
         }
@@ -44,6 +59,19 @@ impl Mixer {
         match self {
             Mixer::Attention(layer) => layer.set_variant(variant),
             Mixer::Recurrent(layer) => layer.set_variant(variant),
+            Mixer::Both(layer) => {
+                layer.attention.set_variant(variant);
+                layer.recurrent.set_variant(variant);
+            }
+        }
+    }
+
+    /// The attention, if there is one.
+    pub fn attention_mut(&mut self) -> Option<&mut Attention> {
+        match self {
+            Mixer::Attention(layer) => Some(layer),
+            Mixer::Recurrent(_) => None,
+            Mixer::Both(layer) => Some(&mut layer.attention),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The layers of a decoder as burn modules over `ops`. Fields have the names of GGUF tensors. `load`
 //! decides from a `ModelConfig` what a layer consists of.
 //!
-//! Order, lowest first: `low_rank`, `linear`, `attention`, `recurrent`, `experts` and `layer_input`, `mixer` and
+//! Order, lowest first: `low_rank`, `linear`, `latent`, `attention`, `recurrent`, `experts` and `layer_input`, `mixer` and
 //! `feed_forward`, `mtp_head`, `decoder`, `tower`.
 //!
 //! Six dispatches per layer: norm + QKV, rope + KV write, attention, output projection + residual, norm + gate + up +
@@ -14,11 +14,15 @@
 //!
 //! A recurrent layer takes a dispatch for each group of joined matrices, one for the convolution, one for the recurrence,
 //! one for its gated norm and one for the output; steps of many tokens take a second one for what a convolution keeps.
+//!
+//! Multi-head latent attention attends in the space of the latent, so that a token has one key and one value however many heads
+//! there are: a product per head before attention, and one behind it.
 
 pub mod attention;
 pub mod decoder;
 pub mod experts;
 pub mod feed_forward;
+pub mod latent;
 pub mod layer_input;
 pub mod linear;
 pub mod low_rank;

@@ -65,12 +65,12 @@ pub struct Convolution {
     pub shape: ConvShape,
 }
 
-/// A recurrence, and the gated norm of its output.
+/// A recurrence, and the gate of its output, which may have a norm.
 #[derive(Module, Debug)]
 pub struct Scan {
     /// `ssm_a`, `ssm_dt` and `ssm_d`, `[3 * heads]`
     pub heads: Tensor<1>,
-    /// `ssm_norm`
+    /// `ssm_norm`; ones where the output is not normalized.
     pub norm: Tensor<1>,
     /// Indices of the joined matrices of rates, shares and gates.
     #[module(skip)]
@@ -88,7 +88,18 @@ pub struct Scan {
 impl Recurrent {
     /// `x` `[tokens, dim]`. Continues the states of the step's sequences.
     pub fn forward(&self, x: Tensor<2>, states: &mut StateMemory, step: &Step) -> Tensor<2> {
-        let (input, norm) = Norm::input(Some(&self.attn_norm), x.clone());
+        self.onto(x.clone(), x, states, step)
+    }
+
+    /// Same as [`Self::forward`], with the output added to `residual` instead of `x`.
+    pub fn onto(
+        &self,
+        residual: Tensor<2>,
+        x: Tensor<2>,
+        states: &mut StateMemory,
+        step: &Step,
+    ) -> Tensor<2> {
+        let (input, norm) = Norm::input(Some(&self.attn_norm), x);
         let linears = self.projections.linears.iter();
         let parts = linears.map(|it| it.product(input.clone(), norm.clone(), Finish::Plain, None));
         let parts: Vec<Tensor<2>> = parts.collect();
@@ -110,7 +121,7 @@ impl Recurrent {
             let gate = parts[scan.gate].clone();
             y = gated_norm(y, gate, scan.norm.clone(), scan.norm_shape, variant);
         }
-        self.join.onto(x, &self.output, y)
+        self.join.onto(residual, &self.output, y)
     }
 
     /// Uses the kernels of `variant` from now on.

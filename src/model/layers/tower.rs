@@ -80,7 +80,7 @@ impl Tower {
             } else {
                 &steps.windows
             };
-            x = block.mixer.forward(x, kv, step);
+            x = block.mixer.forward(x, std::slice::from_mut(kv), step);
             x = block.feed_forward.forward(x);
             let projectors = self.deepstack.iter().filter(|(of, _)| *of == layer);
             deep.extend(projectors.map(|(_, it)| it.forward(self.joined(x.clone()))));

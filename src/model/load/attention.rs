@@ -36,7 +36,13 @@ impl<S: ByteSource> Loader<'_, S> {
         };
         let is_local = rope == LayerRope::Local;
         let rope = config.rope().filter(|_| rope != LayerRope::None);
-        let attn_qkv = self.qkv(layer).await?;
+        let (attn_qkv, values) = match config.latent {
+            Some(latent) => {
+                let (projections, values) = Box::pin(self.latent(layer, latent)).await?;
+                (Qkv::Latent(projections), Some(values))
+            }
+            None => (self.qkv(layer).await?, None),
+        };
         let gate = match config.has_output_gate {
             true => Some(self.query_rows(layer, true).await?),
             false => None,
@@ -47,6 +53,8 @@ impl<S: ByteSource> Loader<'_, S> {
             attn_norm: self.norm_before(&name(layer, "attn_norm")).await?,
             attn_qkv,
             gate,
+            values,
+            sub_norm: self.sub_norm(&name(layer, "attn_sub_norm")).await?,
             attn_output: self.linear(&name(layer, "attn_output")).await?,
             join: self
                 .join(layer, "post_attention_norm", "attn_output_norm")

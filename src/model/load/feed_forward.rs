@@ -89,6 +89,7 @@ impl<S: ByteSource> Loader<'_, S> {
                 }),
                 _ => None,
             },
+            sub_norm: self.sub_norm(&name(layer, "ffn_sub_norm")).await?,
             ffn_down: self.linear(&name(layer, "ffn_down")).await?,
             join: Join {
                 out_scale: match self.config.layer_input_dim {
@@ -129,7 +130,7 @@ impl<S: ByteSource> Loader<'_, S> {
                 _ => None,
             },
             is_sigmoid: experts.is_sigmoid,
-            scale: self.config.residual_scale,
+            scale: self.config.residual_scale * self.config.experts_scale,
             ffn_gate_exps: self.matrix(&name(layer, "ffn_gate_exps")).await?,
             ffn_up_exps: self.matrix(&name(layer, "ffn_up_exps")).await?,
             ffn_down_exps: self.matrix(&name(layer, "ffn_down_exps")).await?,
@@ -231,6 +232,7 @@ impl<S: ByteSource> Loader<'_, S> {
                 biases: None,
                 low_rank: None,
                 limits: None,
+                sub_norm: None,
                 ffn_down: self.linear(&name(layer, "ffn_down_shexp")).await?,
                 join: Join {
                     norm: None,

@@ -2,6 +2,7 @@
 
 mod attention;
 mod feed_forward;
+mod latent;
 mod layer_input;
 mod layout;
 mod modules;

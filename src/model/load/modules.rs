@@ -8,11 +8,11 @@ use crate::{
     Error, Result,
     device::ComputeDevice,
     model::{
-        config::{ModelConfig, NormKind, Scaling, embedding::DENSE},
+        config::{Mixing, ModelConfig, NormKind, Scaling, embedding::DENSE},
         layers::{
             decoder::{Block, Decoder},
             linear::{Join, Limits, Linear, Norm},
-            mixer::Mixer,
+            mixer::{AttentionAndRecurrence, Mixer},
             mtp_head::MtpHead,
         },
     },
@@ -126,15 +126,27 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         let tables = self.rope_tables().await?;
         let mut memory_indices = Vec::new();
         let mut blocks = Vec::with_capacity(self.config.layers.len());
+        let passes = self.config.passes;
         for layer in 0..self.config.layers.len() {
             let memory_index = match self.config.layers[layer].kv_layer {
                 Some(earlier) => memory_indices[earlier],
-                None => self.config.kv_layers().take_while(|it| *it < layer).count(),
+                None => {
+                    let memories = self.config.memories();
+                    memories.take_while(|(of, _)| *of < layer).count()
+                }
             };
             memory_indices.push(memory_index);
+            let block = match layer < passes.layers {
+                true => Box::pin(self.block(layer, &tables)).await?,
+                // A clone shares the weights.
+                false => Block::clone(&blocks[layer - passes.layers]),
+            };
+            let ends_pass = (layer + 1).is_multiple_of(passes.layers);
+            let has_next = layer + 1 < self.config.layers.len();
             blocks.push(Block {
                 memory_index,
-                ..Box::pin(self.block(layer, &tables)).await?
+                is_normed: passes.has_norm && ends_pass && has_next,
+                ..block
             });
         }
         Ok(blocks)
@@ -192,13 +204,21 @@ impl<'a, S: ByteSource> Loader<'a, S> {
     async fn block(&mut self, layer: usize, tables: &RopeTables) -> Result<Block> {
         Ok(Block {
             // Boxed, so that the future of a load stays small: it is polled on the stack.
-            mixer: match self.config.layers[layer].is_recurrent {
-                true => Mixer::Recurrent(Box::pin(self.recurrent(layer)).await?),
-                false => Mixer::Attention(Box::pin(self.attention(layer, tables)).await?),
+            mixer: match self.config.layers[layer].mixing {
+                Mixing::Recurrence => Mixer::Recurrent(Box::pin(self.recurrent(layer)).await?),
+                Mixing::Attention => {
+                    Mixer::Attention(Box::pin(self.attention(layer, tables)).await?)
+                }
+                Mixing::Both => Mixer::Both(AttentionAndRecurrence {
+                    attention: Box::pin(self.attention(layer, tables)).await?,
+                    recurrent: Box::pin(self.recurrent(layer)).await?,
+                }),
             },
             feed_forward: Box::pin(self.feed_forward(layer)).await?,
             input: Box::pin(self.layer_input(layer)).await?,
+            file_layer: layer,
             memory_index: layer,
+            is_normed: false,
         })
     }
 
@@ -328,6 +348,11 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             true => Ok(Some(self.norm(name).await?)),
             false => Ok(None),
         }
+    }
+
+    pub(super) async fn sub_norm(&mut self, name: &str) -> Result<Option<Norm>> {
+        self.norm_named(self.config.has_sub_norms.then_some(name))
+            .await
     }
 
     pub(super) async fn join(&mut self, layer: usize, after: &str, on_sum: &str) -> Result<Join> {

@@ -1,5 +1,7 @@
 //! The tensors of recurrent layers: their names and shapes, and the modules that are built from them.
 
+use std::{collections::BTreeMap, ops::Range};
+
 use super::{
     layout::DeviceBytes,
     modules::{Loader, linear_of, name},
@@ -18,24 +20,45 @@ use crate::{
         Variant, causal_conv::ConvShape, gated_norm::GatedNormShape,
         linear_recurrence::RecurrenceShape,
     },
-    weights::ByteSource,
+    weights::{ByteSource, TensorInfo},
 };
 
+/// A matrix of the input: rows of a tensor, in their order in the matrix.
+struct Input {
+    tensor: &'static str,
+    rows: Vec<Range<usize>>,
+}
+
+impl Input {
+    fn whole(tensor: &'static str, rows: usize) -> Input {
+        Input {
+            tensor,
+            rows: vec![0..rows],
+        }
+    }
+
+    fn row_count(&self) -> usize {
+        self.rows.iter().map(Range::len).sum()
+    }
+}
+
 impl Recurrence {
-    /// The matrices of the input: names and rows, in a model of width `dim`.
-    fn inputs(self, dim: usize) -> Vec<(&'static str, usize)> {
+    /// The matrices of the input, in a model of width `dim`. `has` tells whether the file has a tensor.
+    fn inputs(self, dim: usize, has: impl Fn(&str) -> bool) -> Vec<Input> {
         match self {
-            Recurrence::ShortConv { .. } => vec![("shortconv.in_proj", 3 * dim)],
+            Recurrence::ShortConv { .. } => vec![Input::whole("shortconv.in_proj", 3 * dim)],
             Recurrence::Linear(it) => match it.rule {
+                Rule::Delta if it.joins_inputs => it.joined_inputs(has("ssm_in")),
                 Rule::Delta => vec![
-                    ("attn_qkv", self.channels(dim)),
-                    ("attn_gate", it.inner()),
-                    ("ssm_alpha", it.heads),
-                    ("ssm_beta", it.heads),
+                    Input::whole("attn_qkv", self.channels(dim)),
+                    Input::whole("attn_gate", it.inner()),
+                    Input::whole("ssm_alpha", it.heads),
+                    Input::whole("ssm_beta", it.heads),
                 ],
                 // Gates, what is convolved, rates.
                 Rule::Mamba2 => {
-                    vec![("ssm_in", it.inner() + self.channels(dim) + it.heads)]
+                    let rows = it.inner() + self.channels(dim) + it.heads;
+                    vec![Input::whole("ssm_in", rows)]
                 }
             },
         }
@@ -59,6 +82,45 @@ impl Recurrence {
 }
 
 impl LinearRecurrence {
+    /// The matrices of the delta rule in files that join them by key heads: what is convolved, gates, rates, shares.
+    fn joined_inputs(self, joins_all: bool) -> Vec<Input> {
+        let of_key = self.heads / self.key_heads;
+        let values = of_key * self.value_len;
+        // Of each key head: query, key, values and gates.
+        let period = 2 * (self.key_len + values);
+        let parts = |tensor, period: usize, parts: &[(usize, usize)]| Input {
+            tensor,
+            rows: parts
+                .iter()
+                .flat_map(|(first, len)| {
+                    let firsts = (0..self.key_heads).map(move |head| head * period + first);
+                    firsts.map(move |first| first..first + len)
+                })
+                .collect(),
+        };
+        let [convolved, gates] = match joins_all {
+            true => {
+                let queries = (0, self.key_len);
+                let keys = (self.key_len, self.key_len);
+                let convolved = [queries, keys, (2 * self.key_len, values)];
+                [
+                    parts("ssm_in", period, &convolved),
+                    parts("ssm_in", period, &[(2 * self.key_len + values, values)]),
+                ]
+            }
+            false => {
+                let keys = self.key_heads * self.key_len;
+                [
+                    Input::whole("attn_qkv", 2 * keys + self.inner()),
+                    Input::whole("attn_gate", self.inner()),
+                ]
+            }
+        };
+        let rates = parts("ssm_ba", 2 * of_key, &[(of_key, of_key)]);
+        let shares = parts("ssm_ba", 2 * of_key, &[(0, of_key)]);
+        vec![convolved, gates, rates, shares]
+    }
+
     /// Length of the norm of the output, and elements that are normalized together.
     fn norm(self) -> [usize; 2] {
         match self.rule {
@@ -74,8 +136,13 @@ impl Check<'_> {
         let dim = self.config.dim;
         let recurrence = of_config(self.config.recurrence)?;
         self.norm(&name(layer, "attn_norm"), dim)?;
-        for (part, rows) in recurrence.inputs(dim) {
-            self.needed(&name(layer, &format!("{part}.weight")), &[dim, rows])?;
+        let weight = |part: &str| name(layer, &format!("{part}.weight"));
+        let mut rows = BTreeMap::new();
+        for input in recurrence.inputs(dim, |part| self.is_there(&weight(part))) {
+            *rows.entry(input.tensor).or_insert(0) += input.row_count();
+        }
+        for (part, rows) in rows {
+            self.needed(&weight(part), &[dim, rows])?;
         }
         let (output, columns) = recurrence.output(dim);
         self.needed(&name(layer, &format!("{output}.weight")), &[columns, dim])?;
@@ -90,7 +157,10 @@ impl Check<'_> {
         };
         self.vector(&name(layer, "ssm_a"), linear.heads)?;
         self.vector(&name(layer, "ssm_dt.bias"), linear.heads)?;
-        self.vector(&name(layer, "ssm_norm.weight"), linear.norm()[0])?;
+        let norm = name(layer, "ssm_norm.weight");
+        if !linear.may_lack_norm || self.is_there(&norm) {
+            self.vector(&norm, linear.norm()[0])?;
+        }
         match linear.rule {
             Rule::Delta => Ok(()),
             Rule::Mamba2 => {
@@ -107,9 +177,11 @@ impl<S: ByteSource> Loader<'_, S> {
         let config = self.config;
         let recurrence = of_config(config.recurrence)?;
         let attn_norm = self.norm(&name(layer, "attn_norm")).await?;
-        let inputs = recurrence.inputs(config.dim);
-        let names: Vec<&str> = inputs.iter().map(|(part, _)| *part).collect();
-        let projections = self.projections(layer, &names).await?;
+        let weight = |part: &str| name(layer, &format!("{part}.weight"));
+        let inputs = recurrence.inputs(config.dim, |part| {
+            self.tensors.find(&weight(part)).is_some()
+        });
+        let projections = self.projections(layer, &inputs).await?;
         let mut convolved = projections.places[0];
         if let Recurrence::Linear(it) = recurrence
             && it.rule == Rule::Mamba2
@@ -160,34 +232,35 @@ impl<S: ByteSource> Loader<'_, S> {
     }
 
     /// Matrices of one input, joined where they follow each other and have one type.
-    async fn projections(&mut self, layer: usize, names: &[&str]) -> Result<Projections> {
-        let mut joined: Vec<Vec<String>> = Vec::new();
+    async fn projections(&mut self, layer: usize, inputs: &[Input]) -> Result<Projections> {
+        let mut joined: Vec<Vec<(&TensorInfo, Range<usize>)>> = Vec::new();
         let mut places = Vec::new();
-        let (mut ty, mut rows, mut bytes) = (None, 0, 0);
-        for part in names {
-            let full = name(layer, &format!("{part}.weight"));
-            let tensor = self.tensors.tensor(&full)?;
-            let more = DeviceBytes::of(tensor).largest();
+        let (mut ty, mut at, mut bytes) = (None, 0, 0);
+        for input in inputs {
+            let weight = name(layer, &format!("{}.weight", input.tensor));
+            let tensor = self.tensors.tensor(&weight)?;
+            let rows = input.rows.iter().map(|rows| (tensor, rows.clone()));
+            let share = input.row_count() as u64;
+            let more = DeviceBytes::of(tensor).largest() * share / tensor.row_count().max(1);
             match joined.last_mut() {
                 Some(last) if ty == Some(tensor.ty) && bytes + more <= self.max_binding_bytes => {
-                    last.push(full);
+                    last.extend(rows);
                     bytes += more;
                 }
                 _ => {
-                    joined.push(vec![full]);
-                    (ty, rows, bytes) = (Some(tensor.ty), 0, more);
+                    joined.push(rows.collect());
+                    (ty, at, bytes) = (Some(tensor.ty), 0, more);
                 }
             }
             places.push(Place {
                 matrix: joined.len() - 1,
-                at: rows,
+                at,
             });
-            rows += tensor.row_count() as usize;
+            at += input.row_count();
         }
         let mut linears = Vec::new();
-        for names in joined {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            linears.push(linear_of(self.tensors.matrix(&names).await?, None));
+        for rows in joined {
+            linears.push(linear_of(self.tensors.rows(&rows).await?, None));
         }
         Ok(Projections { linears, places })
     }
@@ -217,8 +290,13 @@ impl<S: ByteSource> Loader<'_, S> {
                 (places[0], rates, rates, [inner + keys, inner, 0])
             }
         };
-        let [_, group] = it.norm();
-        let norm = self.floats(&name(layer, "ssm_norm.weight")).await?;
+        let [norm_len, group] = it.norm();
+        let norm = name(layer, "ssm_norm.weight");
+        let normalizes = self.tensors.find(&norm).is_some() || !it.may_lack_norm;
+        let norm = match normalizes {
+            true => self.floats(&norm).await?,
+            false => vec![1.0; norm_len],
+        };
         let is_delta = it.rule == Rule::Delta;
         Ok(Scan {
             heads: self.tensors.vector(heads),
@@ -245,6 +323,7 @@ impl<S: ByteSource> Loader<'_, S> {
             },
             norm_shape: GatedNormShape {
                 group,
+                normalizes,
                 gates_first: !is_delta,
                 eps: self.config.norm_eps,
                 at: gate.at,

@@ -69,10 +69,13 @@ impl<'a> Check<'a> {
 
     /// The layers; then that there are no other tensors, and that none is too large.
     pub(super) fn layers_and_rest(&mut self, max_binding_bytes: u64) -> Result<()> {
-        for layer in 0..self.config.layers.len() {
-            match self.config.layers[layer].is_recurrent {
-                true => self.recurrent(layer)?,
-                false => self.attention(layer)?,
+        for layer in 0..self.config.passes.layers {
+            let mixing = self.config.layers[layer].mixing;
+            if mixing.attends() {
+                self.attention(layer)?;
+            }
+            if mixing.recurs() {
+                self.recurrent(layer)?;
             }
             self.feed_forward(layer)?;
         }
@@ -169,7 +172,9 @@ impl<'a> Check<'a> {
         if config.norm_places.before {
             self.norm(&name("attn_norm"), dim)?;
         }
-        if self.is_there(&name("attn_qkv.weight")) {
+        if let Some(latent) = config.latent {
+            self.latent(layer, latent)?;
+        } else if self.is_there(&name("attn_qkv.weight")) {
             if config.qk_norm == QkNorm::Rows || config.has_output_gate {
                 return Err(Error::UnsupportedModel(format!(
                     "tensor {}, whose queries and keys are normalized separately",
@@ -207,7 +212,14 @@ impl<'a> Check<'a> {
         if config.has_sinks {
             self.needed(&name("attn_sinks.weight"), &[config.heads])?;
         }
-        self.linear(&name("attn_output"), [q, dim])?;
+        if config.has_sub_norms {
+            self.norm(&name("attn_sub_norm"), q)?;
+        }
+        let attended = match config.latent {
+            Some(latent) => config.heads * latent.value,
+            None => q,
+        };
+        self.linear(&name("attn_output"), [attended, dim])?;
         if config.norm_places.after {
             self.norm(&name("post_attention_norm"), dim)?;
         }
@@ -244,6 +256,9 @@ impl<'a> Check<'a> {
                 self.needed(&name("ffn_gate.weight"), &[dim, ffn])?;
                 self.needed(&name("ffn_up.weight"), &[dim, ffn])?;
                 self.linear(&name("ffn_down"), [ffn, dim])?;
+                if config.has_sub_norms {
+                    self.norm(&name("ffn_sub_norm"), ffn)?;
+                }
                 if config.has_gate_biases {
                     self.possible(&name("ffn_gate.bias"), &[ffn])?;
                     self.possible(&name("ffn_up.bias"), &[ffn])?;
@@ -339,7 +354,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn is_there(&self, name: &str) -> bool {
+    pub(super) fn is_there(&self, name: &str) -> bool {
         self.gguf.tensor(name).is_some()
     }
 

@@ -91,6 +91,17 @@ impl<S> Adapter<S> {
                 )))
             }
             AdapterFormat::Gguf { .. } => Ok(pair.target.clone()),
+            AdapterFormat::Peft
+                if architectures::find(&config.architecture)?
+                    .row_factors
+                    .is_some() =>
+            {
+                Err(Error::UnsupportedModel(format!(
+                    "{}: an adapter in the format of PEFT for {}, whose matrices have factors: llama.cpp's converter makes a \
+                     GGUF file of it",
+                    self.file, config.architecture
+                )))
+            }
             AdapterFormat::Peft => gguf_name(&config.architecture, &pair.target)?
                 .ok_or_else(|| self.not_adaptable(&pair.target)),
         }

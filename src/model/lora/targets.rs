@@ -9,7 +9,6 @@ use crate::model::layers::{
     feed_forward::{FeedForward, MixedFeedForward},
     linear::Linear,
     low_rank::LowRank,
-    mixer::Mixer,
 };
 
 /// GGUF name of the matrix that computes logits.
@@ -50,10 +49,11 @@ pub(super) fn targets<'a>(
     matrices: &BTreeMap<String, [usize; 2]>,
 ) -> Vec<Target<'a>> {
     let mut targets = Vec::new();
-    for (layer, block) in decoder.blocks.iter_mut().enumerate() {
+    for block in &mut decoder.blocks {
+        let layer = block.file_layer;
         let names = LayerNames { layer, matrices };
         // Recurrent layers have no place for adapters yet.
-        if let Mixer::Attention(attention) = &mut block.mixer {
+        if let Some(attention) = block.mixer.attention_mut() {
             attention_targets(attention, &names, &mut targets);
         }
         feed_forward_targets(&mut block.feed_forward, &names, &mut targets);
@@ -117,6 +117,8 @@ fn attention_targets<'a>(
             };
             targets.push(Target::new(linear, placed(tensors)));
         }
+        // Their rows are not those of the file.
+        Qkv::Latent(_) => {}
         Qkv::Split(linears) => {
             for (linear, tensor) in linears.iter_mut().zip([q, k(0), v(0)]) {
                 let tensors = placed(vec![tensor]);

@@ -5,7 +5,7 @@ use crate::{
     Error, Result,
     model::config::{
         Activation, FeedForwardKind, Keys, LayerConfig, LayerRope, ModelConfig, NormKind,
-        NormPlaces, Positions, QkNorm,
+        NormPlaces, Passes, Positions, QkNorm,
     },
     weights::Metadata,
 };
@@ -93,15 +93,21 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
             };
             count
         ],
+        passes: Passes {
+            layers: count,
+            has_norm: false,
+        },
         recurrence: None,
         has_mtp_head: false,
         ignored_blocks: 0,
         norm: NormKind::Layer,
         norm_eps: norm_eps.unwrap_or(1e-6),
         norm_places: NormPlaces::BEFORE,
+        has_sub_norms: false,
         ffn_norm: "ffn_norm",
         output_norm_name: "output_norm",
         has_output_gate: false,
+        latent: None,
         qk_norm: QkNorm::None,
         positions: Positions::Learned,
         attention_scale: None,
@@ -113,6 +119,7 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
         feed_forward: FeedForwardKind::Plain(activation),
         leading_dense: None,
         has_gate_biases: false,
+        experts_scale: 1.0,
         embedding_scale: 1.0,
         residual_scale: 1.0,
         logit_scale: 1.0,

@@ -736,7 +736,7 @@ export type Hyperparameters = {
   contextTokens: number,
   /** Layers. */
   layers: number,
-  /** Layers with a recurrence in place of attention. */
+  /** Layers with a recurrence, in place of attention or beside it. */
   recurrentLayers: number,
   /** Width of the residual stream. */
   dim: number,

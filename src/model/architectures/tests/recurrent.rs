@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    model::config::{LinearRecurrence, Recurrence, Rule},
+    model::config::{LinearRecurrence, MemoryKind, Mixing, Recurrence, Rule},
     weights::MetadataArray,
 };
 
@@ -11,7 +11,7 @@ fn array(sizes: &[i32]) -> MetadataValue {
 }
 
 fn recurrent(config: &ModelConfig) -> Vec<bool> {
-    config.layers.iter().map(|it| it.is_recurrent).collect()
+    config.layers.iter().map(|it| it.mixing.recurs()).collect()
 }
 
 fn lfm2(heads: &[i32], taps: u32) -> Result<ModelConfig> {
@@ -86,6 +86,8 @@ fn every_fourth_layer_of_qwen35_is_attention_unless_the_file_says_otherwise() {
         key_len: 32,
         value_len: 32,
         taps: 4,
+        joins_inputs: false,
+        may_lack_norm: false,
     };
     assert_eq!(config.recurrence, Some(Recurrence::Linear(linear)));
     // 3 x (2 x 64 + 128) inputs and 4 matrices of 32 x 32.
@@ -132,4 +134,29 @@ fn granite_hybrids_have_factors_and_no_positions() {
     assert_eq!(recurrent(&config), [true, false]);
     let channels = config.recurrence.unwrap().channels(config.dim);
     assert_eq!(channels, 128 + 2 * 16);
+}
+
+#[test]
+fn layers_of_falcon_h1_have_keys_and_a_state() {
+    let config = read("falcon-h1", 2, &ssm(16, 1, 4, 128)).unwrap();
+    assert!(config.layers.iter().all(|it| it.mixing == Mixing::Both));
+    let memories: Vec<_> = config.memories().collect();
+    let of_layer = |layer| [(layer, MemoryKind::Kv), (layer, MemoryKind::State)];
+    assert_eq!(memories, [of_layer(0), of_layer(1)].concat());
+    assert_eq!((config.embedding_scale, config.logit_scale), (1.0, 1.0));
+}
+
+#[test]
+fn heads_of_qwen3_next_follow_their_key_heads() {
+    let mut keys = ssm(32, 2, 4, 128);
+    keys.extend([
+        ("expert_count", 8u32.into()),
+        ("expert_used_count", 2u32.into()),
+        ("expert_feed_forward_length", 48u32.into()),
+    ]);
+    let config = read("qwen3next", 4, &keys).unwrap();
+    let Some(Recurrence::Linear(it)) = config.recurrence else {
+        panic!("{:?}", config.recurrence);
+    };
+    assert!(it.joins_inputs && !it.is_tiled);
 }
