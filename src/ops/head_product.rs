@@ -78,7 +78,7 @@ pub fn head_product(
         heads, rows, cols, ..
     } = shape;
     assert_eq!(x.dims()[1], heads * shape.x_len, "heads of the input");
-    assert!(shape.x_at + cols <= shape.x_len && rows % 2 == 0 && shape.prefix % 2 == 0);
+    assert!(shape.x_at + cols <= shape.x_len && rows % 2 == 0 && shape.prefix.is_multiple_of(2));
     assert_eq!(
         matrix.dims()[0],
         heads * cols * rows / 2,

@@ -46,6 +46,9 @@ impl Form {
 /// Takes metadata keys without the architecture, and their values.
 pub type AddKey<'a> = &'a mut dyn FnMut(&str, MetadataValue);
 
+/// The factors of the rows of a matrix, by the name of its part, that a configuration implies; `None`: there are none.
+pub type RowFactorsOf = fn(&ConfigJson, &str) -> Result<Option<RowFactors>>;
+
 /// The declaration of an architecture.
 #[derive(Debug)]
 pub struct Architecture {
@@ -86,7 +89,7 @@ pub struct Architecture {
     pub norm_offset: f32,
     /// Factors of the rows of a layer's matrix, by the name of its part (`attn_q`), that follow from a `config.json`.
     /// GGUF files hold the products, so a PEFT adapter does not fit them.
-    pub row_factors: Option<fn(&ConfigJson, &str) -> Result<Option<RowFactors>>>,
+    pub row_factors: Option<RowFactorsOf>,
     /// Whether checkpoints hold the matrices of layers as `[inputs, outputs]`.
     pub transposes_layers: bool,
 }

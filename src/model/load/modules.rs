@@ -189,7 +189,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                 }
                 None => None,
             },
-            memory_index: layers.kv_layers().count(),
+            memory_index: layers.memories().count(),
         };
         self.config = layers;
         Ok(head)

@@ -33,7 +33,7 @@ impl Input {
     fn whole(tensor: &'static str, rows: usize) -> Input {
         Input {
             tensor,
-            rows: vec![0..rows],
+            rows: std::iter::once(0..rows).collect(),
         }
     }
 
