@@ -1,6 +1,6 @@
 //! Ops of models that take images: rotary positions of parts, and values that are added to outputs of layers.
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 use inpage::ops::{
     Activation, Finish, InPlace, Variant,
     add_given::{GivenRows, add_given},
@@ -236,7 +236,7 @@ fn limited_values_are_those_of_their_twin() {
         ([-0.5, f32::MAX], gelu),
     ] {
         let run = |device: &Device| {
-            let bounds = Tensor::from_data(bounds, device);
+            let bounds = tensor(&bounds, [2], device);
             values(limit(tensor(&x, [tokens, cols], device), bounds, finish))
         };
         let exact = x.iter().map(|x| match finish {
