@@ -18,7 +18,7 @@ from transformers.models.gemma4.image_processing_pil_gemma4 import Gemma4ImagePr
 
 FILE = Path(__file__).parents[2] / "src/images/references_2026.json"
 # Width, height. Whole ones, one as large as a whole one may be, and ones that are cut.
-LFM2VL = [(9, 20), (37, 61), (48, 64), (56, 64), (90, 40), (64, 64), (300, 7), (20, 150), (200, 150), (96, 30)]
+LFM2VL = [(9, 20), (37, 61), (48, 64), (56, 64), (90, 40), (64, 64), (20, 150), (200, 150), (96, 30)]
 
 GEMMA4 = [(37, 61), (200, 50), (9, 20), (100, 100), (84, 120), (1, 300), (400, 2), (1, 1), (640, 13)]
 

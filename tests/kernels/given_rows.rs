@@ -1,6 +1,6 @@
 //! Ops of models that take images: rotary positions of parts, and values that are added to outputs of layers.
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 use inpage::ops::{
     Activation, Finish, InPlace, Variant,
     add_given::{GivenRows, add_given},

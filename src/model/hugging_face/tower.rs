@@ -316,6 +316,32 @@ mod tests {
                 "model.visual.deepstack_merger_list.1.norm.bias",
                 "v.deepstack.7.norm.bias",
             ),
+            ("qwen3_5", "model.visual.merger.norm.bias", "v.post_ln.bias"),
+            (
+                "lfm2_vl",
+                "model.vision_tower.vision_model.embeddings.patch_embedding.weight",
+                "v.patch_embd.weight",
+            ),
+            (
+                "lfm2_vl",
+                "model.multi_modal_projector.linear_2.bias",
+                "mm.2.bias",
+            ),
+            (
+                "gemma4",
+                "model.vision_tower.encoder.layers.3.self_attn.q_proj.linear.weight",
+                "v.blk.3.attn_q.weight",
+            ),
+            (
+                "gemma4",
+                "model.vision_tower.encoder.layers.3.self_attn.q_proj.input_max",
+                "v.blk.3.attn_q.input_max",
+            ),
+            (
+                "gemma4",
+                "model.vision_tower.patch_embedder.position_embedding_table",
+                "v.position_embd.weight",
+            ),
         ] {
             let family = family(model_type);
             let part = tower_part(family, name).unwrap();

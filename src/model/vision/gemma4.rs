@@ -129,7 +129,7 @@ const BASE: f32 = 100.0;
 
 fn squares(keys: &Keys, _: usize, patch_size: usize) -> Result<Squares> {
     let side = keys.size_or(SIDE, 3)?;
-    if side > 8 || patch_size > 256 {
+    if side > 8 || patch_size > 128 {
         return Err(keys.unsupported("squares of more pixels than supported"));
     }
     let rows = keys.size_or(ROWS, MAX_ROWS[0])?.min(MAX_ROWS[1]);

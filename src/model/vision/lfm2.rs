@@ -102,7 +102,7 @@ const MAX_TILES_KEY: &str = "preproc_max_tiles";
 
 fn squares(keys: &Keys, _: usize, patch_size: usize) -> Result<Squares> {
     let side = keys.size_or("projector.scale_factor", 2)?;
-    if side > 8 || patch_size > 256 {
+    if side > 8 || patch_size > 128 {
         return Err(keys.unsupported("squares of more pixels than supported"));
     }
     let row_side = side * patch_size;
@@ -113,7 +113,7 @@ fn squares(keys: &Keys, _: usize, patch_size: usize) -> Result<Squares> {
         .clamp(square, most);
     let min_pixels = keys.size_or(MIN_PIXELS, ROWS[0] * square)?.min(max_pixels);
     let size = keys.size_or(TILE_SIZE, TILE)?;
-    if !size.is_multiple_of(row_side) || size.pow(2) > most {
+    if !size.is_multiple_of(row_side) || (size / row_side).saturating_pow(2) > MAX_ROWS {
         return Err(invalid(
             TILE_SIZE,
             "no tile of whole rows, or too many of them",

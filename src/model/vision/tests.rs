@@ -60,6 +60,12 @@ fn images_stand_between_the_texts_of_the_processors() {
         text("idefics3", cut),
         format!("{fake}<row_1_col_1>.{fake}<row_1_col_2>.\n\n{fake}<global-img>.{fake}")
     );
+    assert_eq!(text("lfm2", whole), "<|image_start|>.<|image_end|>");
+    assert_eq!(
+        text("lfm2", cut),
+        "<|image_start|><|img_row_1_col_1|>.<|img_row_1_col_2|>.<|img_thumbnail|>.<|image_end|>"
+    );
+    assert_eq!(text("gemma4v", whole), "<|image>.<image|>");
     for projector in ["qwen2vl_merger", "qwen2.5vl_merger", "qwen3vl_merger"] {
         assert_eq!(text(projector, whole), ".");
     }
