@@ -41,7 +41,8 @@ impl CausalModel for Transformer {
     }
 
     async fn prefill(&mut self, memory: &mut SequenceMemory, input: Input<'_>) -> Result<()> {
-        self.feed_input(memory, input).await.map(|_| ())
+        // Boxed here and below, so that the future of an engine stays small: it is polled on the stack.
+        Box::pin(self.feed_input(memory, input)).await.map(|_| ())
     }
 
     async fn step(&mut self, rows: &mut [Row<'_>], chooser: Chooser<'_>) -> Result<StepOutput> {
@@ -54,18 +55,18 @@ impl CausalModel for Transformer {
                     masks,
                 },
             ) => {
-                let chosen = self.sampled(rows, samplers, steps, masks).await?;
+                let chosen = Box::pin(self.sampled(rows, samplers, steps, masks)).await?;
                 Ok(StepOutput::Chosen(chosen))
             }
             ([row], Chooser::Greedy { steps }) => {
-                let chosen = self.greedy(row, steps).await?;
+                let chosen = Box::pin(self.greedy(row, steps)).await?;
                 Ok(StepOutput::Chosen(vec![chosen]))
             }
             (_, Chooser::Greedy { .. }) => {
                 Err(Error::Internal("greedy steps of several rows".into()))
             }
             ([row], Chooser::Host) => {
-                let fed = self.feed_input(row.memory, row.input).await?;
+                let fed = Box::pin(self.feed_input(row.memory, row.input)).await?;
                 let logits = self.steps.last_logits(fed)?;
                 Ok(StepOutput::Logits(vec![self.steps.floats(logits).await?]))
             }
