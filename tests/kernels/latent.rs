@@ -41,7 +41,7 @@ fn head_product_equals_its_twin_and_the_formula() {
             ))
         };
         let on_cpu = on(&cpu);
-        assert_close("head_product", &on(&gpu), &on_cpu, 1e-5);
+        assert_close("head_product", &on(gpu.device()), &on_cpu, 1e-5);
         for (i, found) in on_cpu.iter().enumerate() {
             let (head, at) = (i / (prefix + rows), i % (prefix + rows));
             let wanted = if at < prefix {
@@ -68,7 +68,7 @@ fn latent_row_equals_its_twin_and_the_formula() {
         values(latent_row(x, tensor(&norm, [len], device), 1e-5))
     };
     let on_cpu = on(&cpu);
-    assert_close("latent_row", &on(&gpu), &on_cpu, 1e-5);
+    assert_close("latent_row", &on(gpu.device()), &on_cpu, 1e-5);
     let last = &x[4 * columns..];
     assert_eq!(on_cpu[4 * columns..][..kept], last[..kept]);
     let mean = last[kept..].iter().map(|v| v * v).sum::<f32>() / len as f32;

@@ -107,12 +107,12 @@ impl CausalModel for Transformer {
     ) -> Result<Vec<u32>> {
         match &mut self.draft_model {
             Some(model) => Box::pin(model.draft(text, count)).await,
-            None => self.drafted(memory, text, count).await,
+            None => Box::pin(self.drafted(memory, text, count)).await,
         }
     }
 
     async fn verify(&mut self, row: Row<'_>, chooser: Chooser<'_>) -> Result<StepOutput> {
-        self.verified(row, chooser).await
+        Box::pin(self.verified(row, chooser)).await
     }
 
     async fn score(
