@@ -18,8 +18,8 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
     var sums: array<vec2<f32>, TOKENS>;
     if (at < PREFIX) {
         for (var t = 0u; t < TOKENS; t++) {
-            let from = ((first + t) * HEADS + head) * PREFIX + at;
-            sums[t] = vec2<f32>(prefix[from], prefix[from + 1u]);
+            let source = ((first + t) * HEADS + head) * PREFIX + at;
+            sums[t] = vec2<f32>(prefix[source], prefix[source + 1u]);
         }
     } else {
         let pair = (at - PREFIX) / 2u;

@@ -296,7 +296,13 @@ fn a_model_that_cannot_run_is_refused_with_the_error_of_a_load() {
     assert_eq!((report.hyperparameters, report.memory), (None, None));
     assert_eq!(report.parameters, 115_008);
 
-    let lacking = replaced(file("llama"), "blk.1.", "ffn_up", "ffn_xx");
+    let lacking = replaced(
+        file("llama"),
+        "general.architecture",
+        // A zero byte of its length precedes the name of the tensor itself.
+        "\0blk.1.ffn_up",
+        "\0blk.1.ffn_xx",
+    );
     let report = is_refused(&lacking, options, "tensor blk.1.ffn_up.weight is missing");
     assert!(report.memory.is_some());
 

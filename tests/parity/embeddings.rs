@@ -139,6 +139,8 @@ fn texts_become_the_ids_of_the_references() {
                 Some(text) => {
                     assert_eq!(tokenizer.encode(text, true).unwrap(), input.ids, "{text:?}")
                 }
+                // EuroBERT's tokenizer adds no token after the text.
+                None if name == "eurobert" => {}
                 None => {
                     let ids = tokenizer.encode("the text", true).unwrap();
                     assert_eq!(ids.last(), input.ids.last(), "{name}");

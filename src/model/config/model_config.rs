@@ -381,6 +381,7 @@ impl ModelConfig {
         let mut config = self.clone();
         if std::mem::take(&mut config.has_mtp_head) {
             config.layers.push(LayerConfig::PLAIN);
+            config.passes.layers += 1;
         }
         config
     }

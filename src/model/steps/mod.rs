@@ -15,6 +15,7 @@ mod encode;
 mod graphs;
 mod greedy;
 pub(super) mod mtp;
+mod mtp_inputs;
 mod readapt;
 pub(super) mod record;
 mod sampled;
@@ -27,7 +28,7 @@ use burn::tensor::{Device, Int, Tensor};
 
 use self::{
     graphs::{DecodeGraphs, StepGraphs},
-    mtp::MtpInputs,
+    mtp_inputs::MtpInputs,
     sizes::{
         BATCH_ROWS, CHOSEN_IDS, CHUNK_ROWS, DRAFT_ROWS, MANY_ROWS, MAX_BATCH, MAX_TOKENS,
         SCORE_TOKENS, WarmUp, chooses_on_device, warm_rows,

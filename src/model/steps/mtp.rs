@@ -3,42 +3,22 @@
 
 use burn::tensor::{Device, Tensor};
 
-use super::{Fed, Steps, upload};
+use super::{Fed, Steps, mtp_inputs::MtpInputs, upload};
 use crate::{
     Error, Result,
     model::layers::{decoder::Decoder, linear::Linear, mixer::LayerMemory, mtp_head::MtpHead},
     ops::{
-        Finish, InPlace, Kernel, Variant,
+        Finish, Kernel, Variant,
         argmax::{INVALID_TOKEN, argmax},
         dry_run,
         embedding::embedding,
         kv_memory::KvMemory,
         last_row::last_row,
-        step::{Segment, Step},
+        step::Segment,
     },
 };
 
 use super::sizes::{MAX_BATCH, MAX_TOKENS};
-
-/// What the head's steps read and write besides its memory.
-pub(super) struct MtpInputs {
-    step: Step,
-    /// The token drafted last.
-    id: InPlace,
-    /// Ring of the drafted tokens.
-    drafted: InPlace,
-}
-
-impl MtpInputs {
-    /// For sequences of at most `pages` pages.
-    pub(super) fn new(pages: usize, device: &Device) -> Self {
-        Self {
-            step: Step::new(MAX_TOKENS, pages, device),
-            id: InPlace::upload(vec![0], device),
-            drafted: InPlace::upload(vec![0; MAX_BATCH], device),
-        }
-    }
-}
 
 /// Consecutive tokens for the head.
 pub(in crate::model) struct MtpTokens<'a> {

@@ -1,7 +1,6 @@
 //! A smaller model that guesses the tokens of another one. It keeps one sequence: the text that it was told last. Which
 //! guesses are right is decided by the other model.
 
-use super::Transformer;
 use crate::{
     Result,
     engine::{CausalModel, Chooser, Input, KnownText, MemoryCopy, Row, SequenceMemory, StepOutput},
@@ -13,16 +12,16 @@ const WORKING: u32 = 0;
 const KEPT: u32 = 1;
 
 /// A model with the same token ids as the one that it guesses for.
-pub struct DraftModel {
-    model: Transformer,
+pub struct DraftModel<M> {
+    model: M,
     memory: SequenceMemory,
     /// The tokens in its memory; with a state, those that the kept state passed through.
     fed: Vec<u32>,
 }
 
-impl DraftModel {
+impl<M: CausalModel> DraftModel<M> {
     /// `model` has not fed anything.
-    pub fn new(model: Transformer) -> Self {
+    pub fn new(model: M) -> Self {
         let limits = model.limits();
         let memory = SequenceMemory {
             state: (limits.state_slots > 0).then_some(WORKING),
@@ -36,7 +35,7 @@ impl DraftModel {
     }
 
     /// The model itself.
-    pub fn model(&self) -> &Transformer {
+    pub fn model(&self) -> &M {
         &self.model
     }
 

@@ -12,11 +12,11 @@ mod greedy;
 mod mtp;
 mod rotary;
 mod sampled;
+mod trail;
 mod verify;
 
 use chunks::segment;
-pub use draft_model::DraftModel;
-use mtp::Trail;
+use trail::Trail;
 
 use super::{
     config::ModelConfig,
@@ -66,6 +66,9 @@ pub struct Transformer {
     trail: Trail,
     draft_model: Option<Box<DraftModel>>,
 }
+
+/// A decoder that guesses the tokens of another one.
+pub type DraftModel = draft_model::DraftModel<Transformer>;
 
 impl Transformer {
     /// Reserves the KV cache.

@@ -8,7 +8,10 @@
 
 use burn::tensor::Tensor;
 
-use super::{Transformer, segment};
+use super::{
+    Transformer, segment,
+    trail::{Stream, Trail},
+};
 use crate::{
     Error, Result,
     engine::{KnownText, SequenceMemory},
@@ -22,39 +25,6 @@ use crate::{
         step::{PAGE_TOKENS, Rotary, Segment},
     },
 };
-
-/// What is known of the sequence that was fed last.
-#[derive(Default)]
-pub(super) struct Trail {
-    /// Its pages then.
-    pages: Vec<u32>,
-    /// Positions before have entries in the head's memory.
-    entries: usize,
-    /// The stream of its last positions.
-    stream: Option<Stream>,
-}
-
-/// The normalized stream `[positions, dim]` of consecutive positions.
-struct Stream {
-    first: usize,
-    ids: Vec<u32>,
-    rows: Tensor<2>,
-}
-
-impl Trail {
-    /// Whether it is the trail of the sequence with this memory.
-    fn is_of(&self, memory: &SequenceMemory) -> bool {
-        let shared = self.pages.len().min(memory.pages.len());
-        shared > 0 && self.pages[..shared] == memory.pages[..shared]
-    }
-
-    /// The stream if it reaches up to the last token of the sequence.
-    fn stream_before(&self, memory: &SequenceMemory) -> Option<&Stream> {
-        let stream = self.stream.as_ref().filter(|_| self.is_of(memory))?;
-        let known = stream.first + 1..=stream.first + stream.ids.len();
-        known.contains(&memory.len_tokens).then_some(stream)
-    }
-}
 
 impl Transformer {
     fn uses_head(&self) -> bool {
