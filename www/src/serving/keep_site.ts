@@ -11,7 +11,7 @@ const MAX_READINGS = 4;
 /**
  * A quoted path of a script, a style sheet or a wasm module: how scripts name modules and workers. Most strings of this form
  * are such paths; one that names nothing is left out, at the price of a request for it. Keys of objects are names of their
- * own: wasm-bindgen calls its imports `./inpage_bg.js`.
+ * own: wasm-bindgen calls its imports by the path of a module that does not exist.
  */
 const IN_SCRIPTS = /(["'`])([\w@./-]+\.(?:m?js|css|wasm))\1(?!(?<=[{,]\s*\1\2\1)\s*:)/g;
 /**
