@@ -5,7 +5,7 @@ use inpage::{engine::CausalModel, ops::kv_memory::KvFormat};
 use pollster::block_on;
 
 use crate::{
-    architectures::models,
+    architectures::{models, reference},
     arithmetic::{MAX_DIVERGENCE, MAX_PERPLEXITY_CHANGE, divergence},
     fixture::{
         Compute, Feed, floats, ids, json, model, model_with, npy, perplexity, sequence, stories,
@@ -35,7 +35,7 @@ pub fn assert_near(what: &str, path: &std::path::Path, prompt: &[u32], reference
 #[test]
 fn every_architecture_stays_near_its_reference() {
     for (name, path) in models() {
-        let reference = json(&path.with_extension("json"));
+        let reference = reference(&path);
         let prompt = ids(&reference["ids"]);
         assert_near(&name, &path, &prompt, &floats(&reference["last_logits"]));
     }

@@ -1,7 +1,7 @@
 //! Whole models at positions up to 32,768: rotations against those of the first positions, and attention to
 //! up to 32,768 keys on one device against the other.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use inpage::{
     engine::SequenceMemory,
@@ -11,20 +11,22 @@ use inpage::{
 };
 use pollster::block_on;
 
-use crate::fixture::{Compute, computes, ids, json, load, sequence};
+use crate::{
+    architectures::reference,
+    fixture::{Compute, computes, ids, json, load, sequence},
+};
 
 const CONTEXT_TOKENS: usize = 32_768;
 
 /// A tiny model whose metadata is changed to permit long sequences.
 fn model(name: &str, compute: &Compute) -> Transformer {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/models");
     let options = LoadOptions {
         context_tokens: Some(CONTEXT_TOKENS),
         // At another position, a key is rotated differently and would be rounded to a different f16.
         kv_format: KvFormat::F32,
         ..LoadOptions::default()
     };
-    let files = LocalFiles::at(path.join(name)).unwrap();
+    let files = LocalFiles::at(models().join(name)).unwrap();
     let Checkpoint { mut gguf, source } = block_on(Checkpoint::open(&files, &options)).unwrap();
     let architecture = gguf.metadata.str("general.architecture").unwrap();
     let key = format!("{}.context_length", architecture.expect("a name"));
@@ -32,9 +34,8 @@ fn model(name: &str, compute: &Compute) -> Transformer {
     block_on(load(compute.clone(), &gguf, &source, options, |_, _| ())).expect("a model that runs")
 }
 
-fn prompt(name: &str) -> Vec<u32> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/models");
-    ids(&json(&path.join(format!("{name}.json")))["ids"])
+fn models() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/models")
 }
 
 /// A token of a windowed model depends only on the tokens in its layers' windows, and rotations of keys and
@@ -43,7 +44,7 @@ fn prompt(name: &str) -> Vec<u32> {
 fn windows_at_32k_equal_the_first_ones() {
     // Two layers with windows of 24.
     const SEEN: usize = 2 * 23;
-    let ids = prompt("mistral-hf");
+    let ids = ids(&json(&models().join("mistral-hf.json"))["ids"]);
     assert!(ids.len() > SEEN + 20);
     for (name, compute) in computes() {
         let mut model = model("mistral-hf", &compute);
@@ -67,7 +68,7 @@ fn windows_at_32k_equal_the_first_ones() {
 /// A long history that repeats one page, whose keys were rotated once.
 #[test]
 fn attention_to_32k_keys_agrees_across_devices() {
-    let ids = prompt("llama");
+    let ids = ids(&reference(&models().join("llama.gguf"))["ids"]);
     // lavapipe ends the loops of a shader after 65,535 iterations in total, so many tokens attend to fewer keys.
     for (keys, at_a_time) in [(4_096, 9), (CONTEXT_TOKENS, 1)] {
         let mut found: Vec<Vec<f32>> = Vec::new();
