@@ -312,7 +312,12 @@ test("a model that does not run is reported with the error of a load", async () 
   const cases = [
     ["mamba.gguf", replaced(llama, "general.architecture", "llama", "mamba"), "unsupported_model"],
     ["tokenizer.gguf", replaced(llama, "tokenizer.ggml.pre", "llama-bpe", "llama-xyz")],
-    ["lacking.gguf", replaced(llama, "blk.1.", "ffn_up", "ffn_xx"), "invalid_model_file"],
+    // A zero byte of its length precedes the name of the tensor itself; metadata have it, too.
+    [
+      "lacking.gguf",
+      replaced(llama, "general.architecture", "\0blk.1.ffn_up", "\0blk.1.ffn_xx"),
+      "invalid_model_file",
+    ],
     ["cut.gguf", llama.subarray(0, 100_000), "invalid_model_file"],
     ["header.gguf", llama.subarray(0, 1000), "invalid_model_file"],
     ["page.html", Buffer.from("<!doctype html><title>Log in</title>"), "invalid_model_file"],
