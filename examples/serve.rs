@@ -81,7 +81,18 @@ async fn run(options: Options) -> Outcome<()> {
     Ok(tokio::signal::ctrl_c().await?)
 }
 
+/// The future of a load is polled on the stack, and in an unoptimized build it takes more than the main thread has.
+const STACK_BYTES: usize = 256 << 20;
+
 fn main() -> ExitCode {
+    let server = std::thread::Builder::new().stack_size(STACK_BYTES);
+    match server.spawn(run).map(std::thread::JoinHandle::join) {
+        Ok(Ok(code)) => code,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+fn run() -> ExitCode {
     let options = match Options::parse(std::env::args().skip(1)) {
         Ok(Some(options)) => options,
         Ok(None) => {
