@@ -86,13 +86,16 @@ const STACK_BYTES: usize = 256 << 20;
 
 fn main() -> ExitCode {
     let server = std::thread::Builder::new().stack_size(STACK_BYTES);
-    match server.spawn(run).map(std::thread::JoinHandle::join) {
+    match server
+        .spawn(serve_from_arguments)
+        .map(std::thread::JoinHandle::join)
+    {
         Ok(Ok(code)) => code,
         _ => ExitCode::FAILURE,
     }
 }
 
-fn run() -> ExitCode {
+fn serve_from_arguments() -> ExitCode {
     let options = match Options::parse(std::env::args().skip(1)) {
         Ok(Some(options)) => options,
         Ok(None) => {
