@@ -81,21 +81,7 @@ async fn run(options: Options) -> Outcome<()> {
     Ok(tokio::signal::ctrl_c().await?)
 }
 
-/// The future of a load is polled on the stack, and in an unoptimized build it takes more than the main thread has.
-const STACK_BYTES: usize = 256 << 20;
-
 fn main() -> ExitCode {
-    let server = std::thread::Builder::new().stack_size(STACK_BYTES);
-    match server
-        .spawn(serve_from_arguments)
-        .map(std::thread::JoinHandle::join)
-    {
-        Ok(Ok(code)) => code,
-        _ => ExitCode::FAILURE,
-    }
-}
-
-fn serve_from_arguments() -> ExitCode {
     let options = match Options::parse(std::env::args().skip(1)) {
         Ok(Some(options)) => options,
         Ok(None) => {

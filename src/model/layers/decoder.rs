@@ -63,8 +63,9 @@ pub struct Decoder {
     pub embedding_norm: Option<Norm>,
     /// `blk.N`
     pub blocks: Vec<Block>,
-    /// A head that predicts the token after the next one.
-    pub mtp_head: Option<MtpHead>,
+    /// A head that predicts the token after the next one, or none. In a list, so that a decoder stays small: it is moved on
+    /// the stack.
+    pub mtp_head: Vec<MtpHead>,
     /// `output_norm`
     pub output_norm: Option<Norm>,
     /// `output`, `[vocab, dim]`. In a tied model it shares the data of `token_embd`.
@@ -95,7 +96,7 @@ impl Decoder {
         if let Some(inputs) = &mut self.layer_inputs {
             inputs.set_variant(variant);
         }
-        if let Some(head) = &mut self.mtp_head {
+        for head in &mut self.mtp_head {
             head.set_variant(variant);
         }
         let norms = self.output_norm.iter_mut().chain(&mut self.embedding_norm);

@@ -96,8 +96,8 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             dense.push(self.linear(name).await?);
         }
         let mtp_head = match config.has_mtp_head {
-            true => Some(Box::pin(self.mtp_head()).await?),
-            false => None,
+            true => vec![Box::pin(self.mtp_head()).await?],
+            false => Vec::new(),
         };
         Ok(Decoder {
             token_embd,
