@@ -19,11 +19,8 @@ const HONEST_CLIENTS = 8;
  */
 const MULTIPLE = 240;
 
-/**
- * What the attacks may add to the program's memory, in bytes. About 100 MiB of it is V8's, which optimizes the module's largest
- * function meanwhile (see docs/log.md, 2026-11-25).
- */
-const MEMORY_BYTES = 250 * MIB;
+/** What the attacks may add to the program's memory, in bytes. */
+const MEMORY_BYTES = 150 * MIB;
 
 /** Every event contains the model's name. It makes them so large that the buffers of the system are soon full. */
 const LONG_NAME = "x".repeat(4000);
