@@ -66,8 +66,6 @@ const WASM_FEATURES = [
 // wasm-opt is itself compiled to wasm. For a module of 21 MB it takes 70 s at -O1, but more than ten minutes at -O2.
 const OPTIMIZE_LEVEL = "-O1";
 const OPTIMIZE_LIMIT_MS = 10 * 60_000;
-// Its memory grows with the square of a function's locals: it exceeds the 4 GiB of wasm-opt for a function of megabytes.
-const MOST_MEMORY = "coalesce-locals";
 
 // For the last compiler call of a test or development build only, so that the compiled dependencies of the shipped module are reused.
 const QUICKER = ["-C", "lto=thin", "-C", "opt-level=1"];
@@ -86,12 +84,10 @@ const mebibytes = (path) => `${(statSync(join(root, path)).size / 2 ** 20).toFix
 async function optimize(module) {
   const start = performance.now();
   const optimized = `${module}.optimized`;
-  for (const skipped of [[], [`--skip-pass=${MOST_MEMORY}`]]) {
-    const args = [OPTIMIZE_LEVEL, ...skipped, "-g", ...WASM_FEATURES, module, "-o", optimized];
-    if ((await run(npmProgram("wasm-opt"), args, { timeout_ms: OPTIMIZE_LIMIT_MS })) !== 0)
-      continue;
+  const args = [OPTIMIZE_LEVEL, "-g", ...WASM_FEATURES, module, "-o", optimized];
+  if ((await run(npmProgram("wasm-opt"), args, { timeout_ms: OPTIMIZE_LIMIT_MS })) === 0) {
     renameSync(optimized, module);
-    say(`  wasm-opt ${[OPTIMIZE_LEVEL, ...skipped].join(" ")} ${seconds(start)}`);
+    say(`  wasm-opt ${OPTIMIZE_LEVEL} ${seconds(start)}`);
     return;
   }
   say("  wasm-opt failed; the unoptimized module is used, which is correct but larger");
