@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Tuning, start, start::boxed};
+use super::{Tuning, start};
 use crate::{
     Error, Result,
     model::{Checkpoint, DraftModel, LoadOptions, Transformer, inspect, is_tower},
@@ -91,14 +91,14 @@ impl<S: ByteSource> OpenedDraft<S> {
         let tuning = Tuning::Prefer(model.variant());
         let options = Self::options(options);
         let progress = |read_bytes, _| progress(read_bytes);
-        let started = boxed(start(&device, tuning, gguf, source, options, progress));
+        let started = Box::pin(start(&device, tuning, gguf, source, options, progress));
         let (mut draft, _) = started.await.map_err(named)?;
         if draft.config().embedding.is_some() || !draft.config().is_causal {
             return Err(unsupported("it makes embeddings"));
         }
         // Another draft of its own would not be used.
         draft.set_drafts(false);
-        boxed(draft.warm_up()).await.map_err(named)?;
+        Box::pin(draft.warm_up()).await.map_err(named)?;
         let report = DraftModelReport {
             architecture: draft.config().architecture.clone(),
             layers: draft.config().layers.len(),

@@ -11,7 +11,7 @@ use super::{
     open,
     projector::{self, Projector},
     start,
-    start::{boxed, start_tower},
+    start::start_tower,
 };
 use crate::{
     Error, Result,
@@ -98,7 +98,7 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
         let budget = &mut options.memory_budget_bytes;
         *budget = budget.map(|bytes| bytes.saturating_sub(projector.tensor_bytes()));
     }
-    let draft = boxed(OpenedDraft::open(request.draft_model, &tokenizer, &options)).await?;
+    let draft = Box::pin(OpenedDraft::open(request.draft_model, &tokenizer, &options)).await?;
     if let Some(draft) = &draft {
         let needed_bytes = draft.needed_bytes(options);
         let budget = &mut options.memory_budget_bytes;
@@ -121,11 +121,10 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
         options,
     };
     // Boxed, so that the future of a load stays small: it is polled on the stack.
-    let mut started = boxed(text.start(&mut chosen, known, text_progress)).await?;
+    let mut started = Box::pin(text.start(&mut chosen, known, text_progress)).await?;
     if let (Some(projector), Some(tower)) = (&projector, &started.tower) {
         let progress = |read_bytes| progress(text_bytes + read_bytes, text_bytes + further_bytes);
-        let source = &projector.0.source;
-        boxed(start_tower(&mut started.model, tower, source, progress)).await?;
+        start_tower(&mut started.model, tower, &projector.0.source, progress).await?;
     }
     let images = started.images(&tokenizer)?;
     let recording = started.record(&chosen.device).await?;
@@ -134,7 +133,7 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
             let before = text_bytes + tower_bytes;
             let progress = |read_bytes| progress(before + read_bytes, before + draft_bytes);
             let model = &mut started.model;
-            Some(boxed(draft.start(model, options, progress)).await?)
+            Some(Box::pin(draft.start(model, options, progress)).await?)
         }
         None => None,
     };
@@ -265,8 +264,8 @@ impl Started {
     async fn record(&mut self, device: &ComputeDevice) -> Result<f64> {
         let begun_ms = device.now_ms();
         match self.is_kept {
-            true => boxed(self.model.warm_up_kept(self.sampler)).await?,
-            false => boxed(self.model.warm_up()).await?,
+            true => self.model.warm_up_kept(self.sampler).await?,
+            false => self.model.warm_up().await?,
         }
         Ok(device.now_ms() - begun_ms)
     }

@@ -4,8 +4,6 @@
 //! sources go to `createComputePipelineAsync` all at once instead (`www/src/worker/compile_ahead.ts`). A browser test
 //! counts pipelines that are created later.
 
-use std::pin::Pin;
-
 use futures_util::future::try_join;
 
 use crate::{
@@ -34,14 +32,6 @@ pub enum Tuning {
     Fixed(Variant),
 }
 
-/// A future behind a pointer to its type. The compiler inlines a future that is polled in one place into its caller: a load
-/// would be one function of megabytes, which the optimizer of the wasm module cannot hold.
-pub(super) fn boxed<'a, T>(
-    future: impl Future<Output = T> + 'a,
-) -> Pin<Box<dyn Future<Output = T> + 'a>> {
-    Box::pin(future)
-}
-
 /// The times of the parts of a start, in milliseconds of the device's clock. They run concurrently.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StartTimes {
@@ -66,10 +56,8 @@ pub async fn start<S: ByteSource>(
     gguf: &Gguf,
     source: &S,
     options: LoadOptions,
-    mut progress: impl FnMut(u64, u64),
+    progress: impl FnMut(u64, u64),
 ) -> Result<(Transformer, StartTimes)> {
-    // One instance of the loader for all callers.
-    let progress: &mut dyn FnMut(u64, u64) = &mut progress;
     let plan = plan(gguf, options, device.max_binding_bytes())?;
     check_budget(gguf, options, device.memory_bytes())?;
     let begun_ms = device.now_ms();
@@ -90,8 +78,7 @@ pub async fn start<S: ByteSource>(
         device.sync().await?;
         Ok((decoder, device.now_ms() - begun_ms))
     };
-    let ((variant, kernels), (mut decoder, weights)) =
-        try_join(boxed(tuned), boxed(loaded)).await?;
+    let ((variant, kernels), (mut decoder, weights)) = try_join(tuned, loaded).await?;
     decoder.set_variant(variant);
     let model = Transformer::new(device.clone(), variant, decoder, plan);
     Ok((model, StartTimes { kernels, weights }))
