@@ -3,7 +3,7 @@
 //!
 //! A file uses only files of the groups above its own and of its own.
 //!
-//! burn is the tensor runtime, the hot ops are our own WGSL. Layers are `#[derive(Module)]` structs. An op is a
+//! burn is the tensor runtime, the hot ops are our own WGSL. An op is a
 //! function over burn tensors that dispatches to a launch on the GPU or to its twin on the CPU. `op!` (`ops/op.rs`)
 //! generates the dispatch from one declaration in the op's file.
 

@@ -1,10 +1,7 @@
 //! Self-attention with grouped queries (Ainslie et al. 2023, <https://arxiv.org/abs/2305.13245>): causal, or of
 //! whole sequences.
 
-use burn::{
-    module::Module,
-    tensor::{Int, Tensor},
-};
+use burn::tensor::{Int, Tensor};
 
 use super::{
     latent::{HeadMatrices, LatentProjections},
@@ -21,16 +18,15 @@ use crate::ops::{
 };
 
 /// The projections to queries, keys and values.
-#[allow(clippy::large_enum_variant)] // One per layer; a box would save nothing.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub enum Qkv {
     /// One matrix with the rows of all three: one dispatch.
-    Fused(Linear),
+    Fused(Box<Linear>),
     /// A matrix each, if their formats differ or if their products are normalized separately. There is none for values
     /// that are the keys, and only that of the queries for a layer that uses the keys and values of another.
     Split(Vec<Linear>),
-    /// Of latents.
-    Latent(LatentProjections),
+    /// Products with latents, from which keys and values follow.
+    Latent(Box<LatentProjections>),
 }
 
 impl Qkv {
@@ -54,7 +50,7 @@ impl Qkv {
 }
 
 /// `x + attn_output(attention(attn_qkv(norm(x))))`
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct Attention {
     /// `attn_norm`
     pub attn_norm: Option<Norm>,
@@ -80,11 +76,8 @@ pub struct Attention {
     /// Turns per position (see [`crate::ops::rope_kv::turns`]), `[rope_dims / 2]`.
     pub rope_turns: Tensor<1, Int>,
     /// Tokens attend to each other; the segments of a step are whole sequences.
-    #[module(skip)]
     pub is_whole: bool,
-    #[module(skip)]
     pub shape: AttentionShape,
-    #[module(skip)]
     pub rope: RopeShape,
 }
 

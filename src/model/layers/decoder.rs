@@ -1,10 +1,7 @@
 //! A decoder: embedding, blocks of attention and feed-forward, norm, output projection. An encoder is the same
 //! without the projection; its tokens attend to each other.
 
-use burn::{
-    module::Module,
-    tensor::{Int, Tensor},
-};
+use burn::tensor::{Int, Tensor};
 
 use super::{
     feed_forward::FeedForward,
@@ -26,32 +23,28 @@ use crate::ops::{
 };
 
 /// One layer.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct Block {
     /// Attention, a recurrence or both, with norms and residual.
     pub mixer: Mixer,
     /// Feed-forward, with its norms and residual.
     pub feed_forward: FeedForward,
     /// The layer's vector of each token.
-    pub input: Option<LayerInput>,
+    pub input: Option<Box<LayerInput>>,
     /// The layer of the file that it is built from.
-    #[module(skip)]
     pub file_layer: usize,
     /// The output norm of the decoder follows: another pass through the same layers begins.
-    #[module(skip)]
     pub is_normed: bool,
     /// The index of the first memory that it uses, among those of all layers.
-    #[module(skip)]
     pub memory_index: usize,
 }
 
 /// The whole model.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct Decoder {
     /// `token_embd`, `[vocab, dim]`
     pub token_embd: Matrix,
     /// Factor of embeddings.
-    #[module(skip)]
     pub embedding_scale: f32,
     /// `position_embd`, `[positions, dim]`, if positions are learned.
     pub position_embd: Option<Matrix>,
@@ -63,9 +56,8 @@ pub struct Decoder {
     pub embedding_norm: Option<Norm>,
     /// `blk.N`
     pub blocks: Vec<Block>,
-    /// A head that predicts the token after the next one, or none. In a list, so that a decoder stays small: it is moved on
-    /// the stack.
-    pub mtp_head: Vec<MtpHead>,
+    /// A head that predicts the token after the next one. Boxed, so that a decoder is small: a load moves it on the stack.
+    pub mtp_head: Option<Box<MtpHead>>,
     /// `output_norm`
     pub output_norm: Option<Norm>,
     /// `output`, `[vocab, dim]`. In a tied model it shares the data of `token_embd`.
@@ -73,13 +65,10 @@ pub struct Decoder {
     /// Products with the pooled vector of a text: `dense_2`, `dense_3`.
     pub dense: Vec<Linear>,
     /// First layers to whose outputs given rows add values.
-    #[module(skip)]
     pub deepstack_layers: usize,
     /// Scale or soft cap of the logits.
-    #[module(skip)]
     pub logits: Finish,
     /// Whether tokens attend to each other. K and V of one layer at a time are kept then.
-    #[module(skip)]
     pub is_whole: bool,
 }
 
@@ -96,7 +85,7 @@ impl Decoder {
         if let Some(inputs) = &mut self.layer_inputs {
             inputs.set_variant(variant);
         }
-        for head in &mut self.mtp_head {
+        if let Some(head) = &mut self.mtp_head {
             head.set_variant(variant);
         }
         let norms = self.output_norm.iter_mut().chain(&mut self.embedding_norm);

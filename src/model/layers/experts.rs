@@ -1,7 +1,7 @@
 //! The feed-forward layer as a mixture of experts: a router sends each token to a few of many gated
 //! feed-forwards (Shazeer et al. 2017, <https://arxiv.org/abs/1701.06538>).
 
-use burn::{module::Module, tensor::Tensor};
+use burn::tensor::Tensor;
 
 use super::linear::Norm;
 use crate::ops::{
@@ -19,7 +19,7 @@ use crate::ops::{
 
 /// `x + sum(share * ffn_down(act(ffn_gate(norm(x))) * ffn_up(norm(x))))` over the experts that
 /// `ffn_gate_inp(norm(x))` chooses. An expert's rows follow the previous one's.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct ExpertFeedForward {
     /// `ffn_norm`
     pub ffn_norm: Norm,
@@ -44,22 +44,16 @@ pub struct ExpertFeedForward {
     /// `ffn_down_exps.scale`, `[experts]`: factors of the experts' shares.
     pub shares_scale: Option<Tensor<1>>,
     /// Experts that a token uses.
-    #[module(skip)]
     pub used: usize,
     /// The activation function of an expert.
-    #[module(skip)]
     pub activation: Activation,
     /// Whether shares are a softmax over the chosen experts (Mixtral, Qwen3) or over all (OLMoE).
-    #[module(skip)]
     pub renormalize: bool,
     /// Whether shares are sigmoids instead of a softmax.
-    #[module(skip)]
     pub is_sigmoid: bool,
     /// Factor of the output.
-    #[module(skip)]
     pub scale: f32,
     /// The kernels that the tuner chose for the device.
-    #[module(skip)]
     pub variant: Variant,
 }
 

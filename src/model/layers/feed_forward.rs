@@ -1,9 +1,6 @@
 //! The feed-forward layers, with their norms and residual connections.
 
-use burn::{
-    module::Module,
-    tensor::{Int, Tensor},
-};
+use burn::tensor::{Int, Tensor};
 
 use super::{
     experts::ExpertFeedForward,
@@ -19,20 +16,19 @@ use crate::ops::{
     sigmoid_gate::{GateShape, sigmoid_gate},
 };
 
-/// A feed-forward layer of one of the kinds.
-#[allow(clippy::large_enum_variant)] // One per layer; a box would save nothing.
-#[derive(Module, Debug)]
+/// A feed-forward layer of one of the kinds. Boxed, so that a layer is small: a load moves it on the stack.
+#[derive(Debug, Clone)]
 pub enum FeedForward {
     /// Gated.
-    Gated(GatedFeedForward),
+    Gated(Box<GatedFeedForward>),
     /// One matrix up and one down, without a gate.
-    Plain(PlainFeedForward),
+    Plain(Box<PlainFeedForward>),
     /// A mixture of experts.
-    Experts(ExpertFeedForward),
+    Experts(Box<ExpertFeedForward>),
     /// Gated, and a mixture of experts beside it.
-    Mixed(MixedFeedForward),
+    Mixed(Box<MixedFeedForward>),
     /// A mixture of experts beside a feed-forward that all tokens use.
-    Shared(SharedExperts),
+    Shared(Box<SharedExperts>),
 }
 
 impl FeedForward {
@@ -80,7 +76,7 @@ fn set_norms(before: &mut Option<Norm>, join: &mut Join, variant: Variant) {
 }
 
 /// `x + ffn_down(act(ffn_gate(norm(x))) * ffn_up(norm(x)))`
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct GatedFeedForward {
     /// `ffn_norm`
     pub ffn_norm: Option<Norm>,
@@ -91,9 +87,9 @@ pub struct GatedFeedForward {
     /// The biases of `ffn_gate` and `ffn_up`, `[1, 2 * ffn_dim]`. Models with adapters have none.
     pub biases: Option<Tensor<2>>,
     /// Adapters of the rows of `ffn_gate`, followed by those of `ffn_up`.
-    pub low_rank: Option<LowRank>,
+    pub low_rank: Option<Box<LowRank>>,
     /// The limits of the values around both.
-    pub limits: Option<GateLimits>,
+    pub limits: Option<Box<GateLimits>>,
 
     /// `ffn_sub_norm`, of the input of `ffn_down`.
     pub sub_norm: Option<Norm>,
@@ -101,14 +97,12 @@ pub struct GatedFeedForward {
     pub ffn_down: Linear,
     /// The sum with the residual stream, after `post_ffw_norm` if there is one.
     pub join: Join,
-    #[module(skip)]
     pub activation: Activation,
-    #[module(skip)]
     pub variant: Variant,
 }
 
 /// Limits of the values around the two matrices of a gated feed-forward.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct GateLimits {
     pub gate: Limits,
     pub up: Limits,
@@ -160,7 +154,7 @@ impl GatedFeedForward {
                 weight: weight.clone(),
                 bias: None,
                 low_rank: None,
-                limits: Some(limits.clone()),
+                limits: Some(Box::new(limits.clone())),
                 variant: self.variant,
             };
             linear.product(x.clone(), None, finish, None)
@@ -173,7 +167,7 @@ impl GatedFeedForward {
 }
 
 /// `x + norm(dense_norm(dense(x)) + experts_norm(experts(x)))`, times the factor of the join.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct MixedFeedForward {
     /// The dense feed-forward. Its join has the norm of the sum, `post_ffw_norm`.
     pub dense: GatedFeedForward,
@@ -200,7 +194,7 @@ impl MixedFeedForward {
 }
 
 /// `x + routed(x) + shared(x)`, where a gate may weigh the output of the second.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct SharedExperts {
     /// The experts that a router chooses.
     pub routed: ExpertFeedForward,
@@ -230,7 +224,7 @@ impl SharedExperts {
 }
 
 /// `x + ffn_down(act(ffn_up(norm(x))))`
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct PlainFeedForward {
     /// `ffn_norm`
     pub ffn_norm: Option<Norm>,
@@ -240,7 +234,6 @@ pub struct PlainFeedForward {
     pub ffn_down: Linear,
     /// The sum with the residual stream, after `post_ffw_norm` if there is one.
     pub join: Join,
-    #[module(skip)]
     pub activation: Activation,
 }
 

@@ -2,10 +2,7 @@
 //! that are rotated, and a latent. It is the value, too. Matrices per head take queries to the latent's space, and results from
 //! it, so that only latents are kept.
 
-use burn::{
-    module::Module,
-    tensor::{Int, Tensor},
-};
+use burn::tensor::{Int, Tensor};
 
 use super::linear::{Linear, Norm};
 use crate::ops::{
@@ -15,7 +12,7 @@ use crate::ops::{
 };
 
 /// The projections to queries, `[tokens, heads * (rotated + rank)]`, and to keys, `[tokens, rotated + rank]`.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct LatentProjections {
     /// `attn_q_a` and `attn_q_a_norm`: what queries are projected from in place of the input.
     pub query_latent: Option<QueryLatent>,
@@ -28,23 +25,21 @@ pub struct LatentProjections {
     pub kv_a: Linear,
     /// `attn_kv_a_norm`
     pub kv_norm: Tensor<1>,
-    #[module(skip)]
     pub eps: f32,
 }
 
 /// A product and its norm.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct QueryLatent {
     pub down: Linear,
     pub norm: Norm,
 }
 
 /// A matrix for each head.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct HeadMatrices {
     /// See [`crate::ops::head_product::upload_head_matrices`].
     pub words: Tensor<1, Int>,
-    #[module(skip)]
     pub shape: HeadShape,
 }
 

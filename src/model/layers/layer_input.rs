@@ -3,10 +3,7 @@
 
 use std::sync::Arc;
 
-use burn::{
-    module::Module,
-    tensor::{Int, Tensor},
-};
+use burn::tensor::{Int, Tensor};
 
 use super::linear::{Join, Linear, Norm};
 use crate::{
@@ -51,19 +48,15 @@ impl TokenTable {
 
 /// The vectors of all layers: `norm(model_scale * model_proj * x) + token_scale * token_embd[id]`, where the norm is of
 /// each layer's vector, and its weights hold the factor of the mean of both.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct LayerInputs {
     /// `per_layer_token_embd`, `[vocab, layers * width]`
-    #[module(skip)]
     pub token_embd: Arc<TokenTable>,
     /// Its rows for the tokens of a step, scaled, as words.
-    #[module(skip)]
     pub token_rows: InPlace,
-    #[module(skip)]
     pub token_scale: f32,
     /// `per_layer_model_proj`, `[layers * width, dim]`
     pub model_proj: Linear,
-    #[module(skip)]
     pub model_scale: f32,
     /// `per_layer_proj_norm`, `[width]`
     pub norm: Norm,
@@ -98,7 +91,7 @@ impl LayerInputs {
 }
 
 /// `(x + norm(proj * (act(inp_gate * x) * input))) * out_scale`
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct LayerInput {
     /// `inp_gate`, `[width, dim]`
     pub inp_gate: Linear,
@@ -108,7 +101,6 @@ pub struct LayerInput {
     pub join: Join,
     /// The first column of the layer's vector in those of all layers, `[1]`.
     pub first_column: Tensor<1, Int>,
-    #[module(skip)]
     pub activation: Activation,
 }
 

@@ -1,6 +1,6 @@
 //! Norms and linear layers. They choose the op for few or for many tokens.
 
-use burn::{module::Module, tensor::Tensor};
+use burn::tensor::Tensor;
 
 use super::low_rank::LowRank;
 use crate::ops::{
@@ -13,20 +13,17 @@ use crate::ops::{
 };
 
 /// A norm of the residual stream, or of a result before it is added to the stream.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct Norm {
     /// `[dim]`
     pub weight: Tensor<1>,
     /// `[dim]`, if the kind has a bias.
     pub bias: Option<Tensor<1>>,
     /// The operation of the layer.
-    #[module(skip)]
     pub kind: NormKind,
     /// The number that is added to the mean square or the variance.
-    #[module(skip)]
     pub eps: f32,
     /// The kernels that the tuner chose for the device.
-    #[module(skip)]
     pub variant: Variant,
 }
 
@@ -79,22 +76,21 @@ impl Norm {
 pub type FusedNorm = (Tensor<1>, f32);
 
 /// `weight * x + bias`, plus the product of the adapters.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct Linear {
     /// `[rows, cols]`
     pub weight: Matrix,
     /// `[rows]`
     pub bias: Option<Tensor<1>>,
     /// Adapters of the weight.
-    pub low_rank: Option<LowRank>,
+    pub low_rank: Option<Box<LowRank>>,
     /// Limits of its input and of its products; only in layers whose results have a norm.
-    pub limits: Option<Limits>,
-    #[module(skip)]
+    pub limits: Option<Box<Limits>>,
     pub variant: Variant,
 }
 
 /// Bounds of the values around a product, `[2]` each: the lower and the upper one.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct Limits {
     pub input: Tensor<1>,
     pub output: Tensor<1>,
@@ -176,14 +172,13 @@ impl Linear {
 }
 
 /// The way in which a result is added to the residual stream.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct Join {
     /// Norm of the result.
     pub norm: Option<Norm>,
     /// Norm of the sum, in layers that normalize the residual stream itself.
     pub sum_norm: Option<Norm>,
     /// Factor of a result without norm.
-    #[module(skip)]
     pub scale: f32,
     /// Factor of the sum, `[1]`; only with a norm of the result.
     pub out_scale: Option<Tensor<1>>,

@@ -1,6 +1,6 @@
 //! The product that all adapters of a matrix add to its own, as two small matrices.
 
-use burn::{module::Module, tensor::Tensor};
+use burn::tensor::Tensor;
 
 use crate::ops::{
     Addends, Arithmetic, Finish, Variant,
@@ -11,7 +11,7 @@ use crate::ops::{
 
 /// `up * (down * x)`: the A matrices of all adapters stacked, their B matrices side by side. B includes the
 /// scales, and has zeros in the rows that an adapter does not change.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct LowRank {
     /// `[rank, cols]`, with the sum of the adapters' ranks
     pub down: Matrix,

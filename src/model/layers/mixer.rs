@@ -1,24 +1,23 @@
 //! What mixes the tokens of a sequence in a layer, and its memory of them.
 
-use burn::{module::Module, tensor::Tensor};
+use burn::tensor::Tensor;
 
 use super::{attention::Attention, recurrent::Recurrent};
 use crate::ops::{Variant, kv_memory::KvMemory, state_memory::StateMemory, step::Step};
 
-/// Attention, a recurrence, or both.
-#[allow(clippy::large_enum_variant)] // One per layer; a box would save nothing.
-#[derive(Module, Debug)]
+/// Attention, a recurrence, or both. Boxed, so that a layer is small: a load moves it on the stack.
+#[derive(Debug, Clone)]
 pub enum Mixer {
     /// Attention.
-    Attention(Attention),
+    Attention(Box<Attention>),
     /// A recurrence.
-    Recurrent(Recurrent),
+    Recurrent(Box<Recurrent>),
     /// Both.
-    Both(AttentionAndRecurrence),
+    Both(Box<AttentionAndRecurrence>),
 }
 
 /// Attention and a recurrence of the same input, whose outputs are added to the residual stream.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct AttentionAndRecurrence {
     /// The attention.
     pub attention: Attention,

@@ -2,7 +2,7 @@
 //! <https://arxiv.org/abs/2412.19437>): one more layer, which sees a token together with the stream before it.
 //! What follows from its predictions is decided elsewhere.
 
-use burn::{module::Module, tensor::Tensor};
+use burn::tensor::Tensor;
 
 use super::{
     attention::Attention,
@@ -12,7 +12,7 @@ use super::{
 use crate::ops::{Finish, Variant, kv_memory::KvMemory, matrix::Matrix, step::Step};
 
 /// `output_norm(layer(eh_proj([enorm(embedding), hnorm(stream)])))`
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct MtpHead {
     /// `nextn.enorm`
     pub embedding_norm: Norm,
@@ -33,7 +33,6 @@ pub struct MtpHead {
     /// `nextn.shared_head_head`, where it is not the output of the decoder.
     pub output: Option<Linear>,
     /// The index of its memory, after those of the layers.
-    #[module(skip)]
     pub memory_index: usize,
 }
 

@@ -1,6 +1,6 @@
 //! Recurrent layers: a causal convolution, and in most kinds a recurrence behind it.
 
-use burn::{module::Module, tensor::Tensor};
+use burn::tensor::Tensor;
 
 use super::linear::{Join, Linear, Norm};
 use crate::ops::{
@@ -13,7 +13,7 @@ use crate::ops::{
 };
 
 /// `x + output(scan(conv(projections(norm(x)))))`
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct Recurrent {
     /// `attn_norm`
     pub attn_norm: Norm,
@@ -28,17 +28,15 @@ pub struct Recurrent {
     /// The way in which the output is added to the residual stream.
     pub join: Join,
     /// The kernels that the tuner chose for the device.
-    #[module(skip)]
     pub variant: Variant,
 }
 
 /// Matrices that are multiplied by one input. Those of one type are joined.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct Projections {
     /// The joined matrices.
     pub linears: Vec<Linear>,
     /// The place of each matrix's result.
-    #[module(skip)]
     pub places: Vec<Place>,
 }
 
@@ -52,36 +50,29 @@ pub struct Place {
 }
 
 /// A causal convolution.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct Convolution {
     /// `shortconv.conv`, `ssm_conv1d`, `[channels * taps]`
     pub weights: Tensor<1>,
     /// `[channels]`
     pub bias: Tensor<1>,
     /// Index of the joined matrix whose result it reads.
-    #[module(skip)]
     pub of: usize,
-    #[module(skip)]
     pub shape: ConvShape,
 }
 
 /// A recurrence, and the gate of its output, which may have a norm.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct Scan {
     /// `ssm_a`, `ssm_dt` and `ssm_d`, `[3 * heads]`
     pub heads: Tensor<1>,
     /// `ssm_norm`; ones where the output is not normalized.
     pub norm: Tensor<1>,
     /// Indices of the joined matrices of rates, shares and gates.
-    #[module(skip)]
     pub rates: usize,
-    #[module(skip)]
     pub shares: usize,
-    #[module(skip)]
     pub gate: usize,
-    #[module(skip)]
     pub shape: RecurrenceShape,
-    #[module(skip)]
     pub norm_shape: GatedNormShape,
 }
 

@@ -39,7 +39,7 @@ impl<S: ByteSource> Loader<'_, S> {
         let (attn_qkv, values) = match config.latent {
             Some(latent) => {
                 let (projections, values) = Box::pin(self.latent(layer, latent)).await?;
-                (Qkv::Latent(projections), Some(values))
+                (Qkv::Latent(Box::new(projections)), Some(values))
             }
             None => (self.qkv(layer).await?, None),
         };
@@ -144,7 +144,7 @@ impl<S: ByteSource> Loader<'_, S> {
     pub(super) async fn qkv(&mut self, layer: usize) -> Result<Qkv> {
         let fused = name(layer, "attn_qkv");
         if self.tensors.find(&format!("{fused}.weight")).is_some() {
-            return Ok(Qkv::Fused(self.linear(&fused).await?));
+            return Ok(Qkv::Fused(Box::new(self.linear(&fused).await?)));
         }
         let parts = ["attn_q", "attn_k", "attn_v"];
         let has_values = self.tensors.find(&name(layer, "attn_v.weight")).is_some();
@@ -175,7 +175,7 @@ impl<S: ByteSource> Loader<'_, S> {
         let (q, kv) = (self.config.q_dim(layer), self.config.kv_dim(layer));
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let bias = self.biases(&names, &[q, kv, kv]).await?;
-        Ok(Qkv::Fused(linear_of(weight, bias)))
+        Ok(Qkv::Fused(Box::new(linear_of(weight, bias))))
     }
 
     /// The rows of heads in [`RopePairs::Quarters`] as those of heads in [`RopePairs::Halves`].
@@ -187,7 +187,7 @@ impl<S: ByteSource> Loader<'_, S> {
             heads.flat_map(|at| quarters(len).map(|it| (tensor, at + it.start..at + it.end)));
         let rows: Vec<_> = rows.collect();
         Ok(Linear {
-            limits: self.limits(name).await?,
+            limits: self.limits(name).await?.map(Box::new),
             ..linear_of(self.tensors.rows(&rows).await?, None)
         })
     }

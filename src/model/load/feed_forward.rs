@@ -25,9 +25,9 @@ impl<S: ByteSource> Loader<'_, S> {
     pub(super) async fn feed_forward(&mut self, layer: usize) -> Result<FeedForward> {
         Ok(match self.config.feed_forward_of(layer).0 {
             FeedForwardKind::Gated(activation) => {
-                FeedForward::Gated(Box::pin(self.gated(layer, activation)).await?)
+                FeedForward::Gated(Box::new(Box::pin(self.gated(layer, activation)).await?))
             }
-            FeedForwardKind::Plain(activation) => FeedForward::Plain(PlainFeedForward {
+            FeedForwardKind::Plain(activation) => FeedForward::Plain(Box::new(PlainFeedForward {
                 ffn_norm: self.norm_before(&name(layer, self.config.ffn_norm)).await?,
                 ffn_up: self.linear(&name(layer, "ffn_up")).await?,
                 ffn_down: self.linear(&name(layer, "ffn_down")).await?,
@@ -35,23 +35,25 @@ impl<S: ByteSource> Loader<'_, S> {
                     .join(layer, "post_ffw_norm", "layer_output_norm")
                     .await?,
                 activation,
-            }),
+            })),
             FeedForwardKind::Experts(experts) => {
                 let routed = Box::pin(self.experts(layer, experts)).await?;
                 match experts.shared {
-                    None => FeedForward::Experts(routed),
+                    None => FeedForward::Experts(Box::new(routed)),
                     Some(_) => {
                         let shared = Box::pin(self.shared(layer, experts, routed));
-                        FeedForward::Shared(shared.await?)
+                        FeedForward::Shared(Box::new(shared.await?))
                     }
                 }
             }
-            FeedForwardKind::Mixed(experts, width) => FeedForward::Mixed(MixedFeedForward {
-                dense: self.gated(layer, experts.activation).await?,
-                dense_norm: self.norm(&name(layer, "post_ffw_norm_1")).await?,
-                experts: Box::pin(self.experts_beside(layer, experts, width)).await?,
-                experts_norm: self.norm(&name(layer, "post_ffw_norm_2")).await?,
-            }),
+            FeedForwardKind::Mixed(experts, width) => {
+                FeedForward::Mixed(Box::new(MixedFeedForward {
+                    dense: self.gated(layer, experts.activation).await?,
+                    dense_norm: self.norm(&name(layer, "post_ffw_norm_1")).await?,
+                    experts: Box::pin(self.experts_beside(layer, experts, width)).await?,
+                    experts_norm: self.norm(&name(layer, "post_ffw_norm_2")).await?,
+                }))
+            }
         })
     }
 
@@ -82,11 +84,11 @@ impl<S: ByteSource> Loader<'_, S> {
             biases: biases.map(|it| reshape(it, [1, 2 * ffn])),
             low_rank: None,
             limits: match (self.limits(&gate).await?, self.limits(&up).await?) {
-                (Some(gate), Some(up)) => Some(GateLimits {
+                (Some(gate), Some(up)) => Some(Box::new(GateLimits {
                     gate,
                     up,
                     first_column: upload_words(vec![0], [1], self.tensors.device()),
-                }),
+                })),
                 _ => None,
             },
             sub_norm: self.sub_norm(&name(layer, "ffn_sub_norm")).await?,

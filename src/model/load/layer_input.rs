@@ -31,13 +31,13 @@ impl<S: ByteSource> Loader<'_, S> {
         Ok(Some(self.tensors.vector(scale)))
     }
 
-    pub(super) async fn layer_input(&mut self, layer: usize) -> Result<Option<LayerInput>> {
+    pub(super) async fn layer_input(&mut self, layer: usize) -> Result<Option<Box<LayerInput>>> {
         let width = self.config.layer_input_dim;
         if width == 0 {
             return Ok(None);
         }
         let norm = self.norm(&name(layer, "post_norm")).await?;
-        Ok(Some(LayerInput {
+        Ok(Some(Box::new(LayerInput {
             inp_gate: self.linear(&name(layer, "inp_gate")).await?,
             proj: self.linear(&name(layer, "proj")).await?,
             join: Join {
@@ -48,7 +48,7 @@ impl<S: ByteSource> Loader<'_, S> {
             },
             first_column: upload_words(vec![(layer * width) as u32], [1], self.tensors.device()),
             activation: self.config.feed_forward.activation(),
-        }))
+        })))
     }
 
     pub(super) async fn layer_inputs(&mut self) -> Result<Option<LayerInputs>> {

@@ -96,8 +96,8 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             dense.push(self.linear(name).await?);
         }
         let mtp_head = match config.has_mtp_head {
-            true => vec![Box::pin(self.mtp_head()).await?],
-            false => Vec::new(),
+            true => Some(Box::new(Box::pin(self.mtp_head()).await?)),
+            false => None,
         };
         Ok(Decoder {
             token_embd,
@@ -205,14 +205,16 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         Ok(Block {
             // Boxed, so that the future of a load stays small: it is polled on the stack.
             mixer: match self.config.layers[layer].mixing {
-                Mixing::Recurrence => Mixer::Recurrent(Box::pin(self.recurrent(layer)).await?),
-                Mixing::Attention => {
-                    Mixer::Attention(Box::pin(self.attention(layer, tables)).await?)
+                Mixing::Recurrence => {
+                    Mixer::Recurrent(Box::new(Box::pin(self.recurrent(layer)).await?))
                 }
-                Mixing::Both => Mixer::Both(AttentionAndRecurrence {
+                Mixing::Attention => {
+                    Mixer::Attention(Box::new(Box::pin(self.attention(layer, tables)).await?))
+                }
+                Mixing::Both => Mixer::Both(Box::new(AttentionAndRecurrence {
                     attention: Box::pin(self.attention(layer, tables)).await?,
                     recurrent: Box::pin(self.recurrent(layer)).await?,
-                }),
+                })),
             },
             feed_forward: Box::pin(self.feed_forward(layer)).await?,
             input: Box::pin(self.layer_input(layer)).await?,
@@ -284,7 +286,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         let weight = self.matrix(name).await?;
         let bias = self.bias(name).await?;
         Ok(Linear {
-            limits: self.limits(name).await?,
+            limits: self.limits(name).await?.map(Box::new),
             ..linear_of(weight, bias.map(|bias| self.tensors.vector(bias)))
         })
     }

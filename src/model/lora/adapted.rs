@@ -104,7 +104,7 @@ pub(in crate::model) async fn adapted<S: ByteSource>(
     for target in &mut targets {
         let low_rank = low_rank(target, &placed, base.device).await?;
         has_adapters |= low_rank.is_some();
-        *target.low_rank = low_rank;
+        *target.low_rank = low_rank.map(Box::new);
     }
     Ok(Adapted {
         decoder,

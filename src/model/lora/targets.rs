@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::model::layers::{
     attention::{Attention, Qkv},
     decoder::Decoder,
-    feed_forward::{FeedForward, MixedFeedForward},
+    feed_forward::FeedForward,
     linear::Linear,
     low_rank::LowRank,
 };
@@ -21,7 +21,7 @@ pub(super) struct Target<'a> {
     pub(super) rows: usize,
     pub(super) cols: usize,
     /// The adapters that are added to it.
-    pub(super) low_rank: &'a mut Option<LowRank>,
+    pub(super) low_rank: &'a mut Option<Box<LowRank>>,
 }
 
 /// A tensor in the matrix of a product.
@@ -138,29 +138,30 @@ fn feed_forward_targets<'a>(
     targets: &mut Vec<Target<'a>>,
 ) {
     let down = vec![names.tensor("ffn_down", 0)];
-    match feed_forward {
-        FeedForward::Gated(layer) | FeedForward::Mixed(MixedFeedForward { dense: layer, .. }) => {
-            let shape = layer.ffn_gate.shape;
-            targets.push(Target {
-                tensors: match names.find("ffn_gate") {
-                    Some(gate) => vec![gate, names.tensor("ffn_up", shape.rows)],
-                    // One tensor holds the rows of both.
-                    None => vec![names.tensor("ffn_up", 0)],
-                },
-                rows: 2 * shape.rows,
-                cols: shape.cols,
-                low_rank: &mut layer.low_rank,
-            });
-            targets.push(Target::new(&mut layer.ffn_down, down));
-        }
+    let gated = match feed_forward {
+        FeedForward::Gated(layer) => layer,
+        FeedForward::Mixed(layer) => &mut layer.dense,
         FeedForward::Plain(layer) => {
             let up = vec![names.tensor("ffn_up", 0)];
             targets.push(Target::new(&mut layer.ffn_up, up));
             targets.push(Target::new(&mut layer.ffn_down, down));
+            return;
         }
         // The kernels of experts have no place for adapters.
-        FeedForward::Experts(_) | FeedForward::Shared(_) => {}
-    }
+        FeedForward::Experts(_) | FeedForward::Shared(_) => return,
+    };
+    let shape = gated.ffn_gate.shape;
+    targets.push(Target {
+        tensors: match names.find("ffn_gate") {
+            Some(gate) => vec![gate, names.tensor("ffn_up", shape.rows)],
+            // One tensor holds the rows of both.
+            None => vec![names.tensor("ffn_up", 0)],
+        },
+        rows: 2 * shape.rows,
+        cols: shape.cols,
+        low_rank: &mut gated.low_rank,
+    });
+    targets.push(Target::new(&mut gated.ffn_down, down));
 }
 
 impl<'a> Target<'a> {

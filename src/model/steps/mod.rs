@@ -125,7 +125,7 @@ impl Steps {
                 Step::new(tokens, reservation.pages, tensors)
             }
         };
-        let has_head = !decoder.mtp_head.is_empty();
+        let has_head = decoder.mtp_head.is_some();
         Steps {
             mtp: has_head.then(|| MtpInputs::new(reservation.pages, tensors)),
             memory,

@@ -128,7 +128,7 @@ fn of_head<'a>(
     decoder: &'a Decoder,
     memory: &'a mut [LayerMemory],
 ) -> Result<(&'a mut MtpInputs, &'a MtpHead, &'a mut KvMemory)> {
-    let head = decoder.mtp_head.first();
+    let head = decoder.mtp_head.as_deref();
     let kv = head.and_then(|head| memory.get_mut(head.memory_index));
     match (inputs, head, kv) {
         (Some(inputs), Some(head), Some(LayerMemory::Kv(kv))) => Ok((inputs, head, kv)),

@@ -3,7 +3,6 @@
 
 use burn::{
     backend::{Backend, Cube, Dispatch, ExtensionType, tensor::IntTensor},
-    module::Module,
     tensor::{Device, Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
@@ -91,17 +90,15 @@ impl Layout {
 }
 
 /// A weight matrix `[rows, cols]` on a device.
-#[derive(Module, Debug)]
+#[derive(Debug, Clone)]
 pub struct Matrix {
     /// Quant words, row after row; or the words of all panels.
     pub quants: Tensor<1, Int>,
     /// Scale words (a single unused word for types without scales and for panels).
     pub scales: Tensor<1, Int>,
     /// Type and size.
-    #[module(skip)]
     pub shape: MatrixShape,
     /// Order of the elements.
-    #[module(skip)]
     pub layout: Layout,
 }
 
