@@ -302,7 +302,7 @@ function mixer(one) {
   if (architecture === "phi3" || architecture === "nomic-bert") {
     matrix("attn_qkv", dim, q + 2 * kv, "Q5_K");
   } else {
-    // With the rows of the gate of its output.
+    // The matrix of queries of qwen35 also holds the rows of the output gate.
     matrix("attn_q", dim, architecture === "qwen35" ? 2 * q : q);
     matrix("attn_k", dim, kv);
     matrix("attn_v", dim, kv, more);

@@ -23,7 +23,7 @@ impl PlannedStep {
     /// Runs what is not part of the step's cost.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// The same as those of [`run`](Self::run).
     pub(super) async fn prepare<M: CausalModel>(&self, model: &mut M, jobs: &[Job]) -> Result<()> {
         let PlannedStep::Verify { at, draft, .. } = self else {
             return Ok(());

@@ -255,7 +255,7 @@ fn grids_are_those_of_the_processor() {
     }
 }
 
-/// As LFM2-VL has it.
+/// The format of LFM2-VL: small images are one grid, and large ones are cut into tiles.
 fn grid_and_tiles(side: usize, rows: [usize; 2], tile: usize) -> ImageFormat {
     let [min_pixels, max_pixels] = rows.map(|rows| rows * side.pow(2));
     let whole = GridSizes {

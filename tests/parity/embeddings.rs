@@ -139,7 +139,7 @@ fn texts_become_the_ids_of_the_references() {
                 Some(text) => {
                     assert_eq!(tokenizer.encode(text, true).unwrap(), input.ids, "{text:?}")
                 }
-                // EuroBERT's tokenizer adds no token after the text.
+                // The tokenizer of this file adds no token after a text, so its random ids end with none.
                 None if name == "eurobert" => {}
                 None => {
                     let ids = tokenizer.encode("the text", true).unwrap();

@@ -24,7 +24,7 @@ impl Body {
     /// Parses a body whose prompts are in `prompt`. With `is_mixed` an array of it may hold strings and ids.
     ///
     /// # Errors
-    /// As [`Body::parse_with`].
+    /// The same as those of [`Body::parse_with`].
     pub(in crate::api) fn parse(body: &[u8], max_prompts: usize, is_mixed: bool) -> Result<Body> {
         let prompts = PromptReader {
             field: "prompt",

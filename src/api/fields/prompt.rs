@@ -274,8 +274,8 @@ enum Prompts {
 }
 
 impl Prompts {
-    /// As [`Self::with`], where strings and ids may be mixed. Strings alone are prompts of their own until an id follows,
-    /// which makes all of them one prompt; beside an array every text is a prompt.
+    /// Same as [`Self::with`], for lists where strings and ids may be mixed. Strings alone are prompts of their own until
+    /// an id follows, which makes all of them one prompt; beside an array every text is a prompt.
     fn with_mixed(
         self,
         field: &str,

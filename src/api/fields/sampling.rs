@@ -280,7 +280,7 @@ fn narrow(number: f64) -> f32 {
     (number as f32).clamp(-f32::MAX, f32::MAX)
 }
 
-/// As [`narrow`], but positive numbers stay positive.
+/// Same as [`narrow`], but a positive number never becomes zero.
 fn narrow_positive(number: f64) -> f32 {
     narrow(number).max(f32::MIN_POSITIVE)
 }

@@ -115,7 +115,7 @@ fn structured_outputs(
         let reason = "give one of json, json_object, regex, choice and grammar";
         return Err(invalid_value(STRUCTURED, reason));
     }
-    // Without any of them nothing is constrained, as with false or null.
+    // An empty object constrains nothing. False and null have the same meaning.
     Ok(given.pop())
 }
 

@@ -72,7 +72,7 @@ wire_types! {
             mode: (),
             tools: Vec<ToolName>,
         },
-        /// As in OpenAI's chat.
+        /// The form of OpenAI's chat endpoint, where the mode and the tools are in an object.
         #[ts(untagged)]
         AllowedNested {
             #[ts(type = "\"allowed_tools\"")]

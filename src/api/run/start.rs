@@ -261,7 +261,7 @@ fn generations(
             max_tokens: prompt.max_tokens,
             candidates: u32::try_from(plan.best_of).unwrap_or(u32::MAX),
             sampling: SamplingParams {
-                // Without a seed, equal prompts are drawn independently.
+                // Equal prompts without a seed are sampled independently.
                 seed: plan.sampling.seed()?,
                 ..sampling.clone()
             },

@@ -63,7 +63,7 @@ pub fn set_experts(keys: &Keys, config: &mut ModelConfig, normalized: bool) -> R
     Ok(())
 }
 
-/// As [`set_experts`], with the feed-forward beside the experts that files may have. `is_gated` as in [`Shared`].
+/// Same as [`set_experts`], with the feed-forward beside the experts that files may have. For `is_gated`, see [`Shared`].
 pub fn set_experts_with_shared(
     keys: &Keys,
     config: &mut ModelConfig,
@@ -79,7 +79,7 @@ pub fn set_experts_with_shared(
     )
 }
 
-/// As [`set_experts`], with this feed-forward beside the experts.
+/// Same as [`set_experts`], with the feed-forward `shared` beside the experts.
 pub fn set_experts_beside(
     keys: &Keys,
     config: &mut ModelConfig,

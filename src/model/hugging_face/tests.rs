@@ -888,7 +888,7 @@ fn members_of_recent_models_are_checked() {
         with(json!({ "quantization_config": online })),
         &["quantization_mode"],
     );
-    // Without a pooling, EuroBERT makes no vectors.
+    // EuroBERT needs a pooling to make vectors.
     refused("eurobert", with(json!({})), &["no pooling"]);
     refused(
         "minicpm",

@@ -53,7 +53,7 @@ impl MtpHead {
         self.output_norm.apply(self.feed_forward.forward(x))
     }
 
-    /// As [`forward`](Self::forward), for K and V alone.
+    /// Same as [`forward`](Self::forward), but computes only K and V.
     pub fn remember(
         &self,
         embeddings: Tensor<2>,

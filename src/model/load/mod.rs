@@ -6,6 +6,7 @@ mod latent;
 mod layer_input;
 mod layout;
 mod modules;
+mod mtp_head;
 mod plan;
 mod reader;
 mod recurrent;

@@ -1,5 +1,6 @@
-//! Builds a decoder from the tensors of a file, according to the configuration. `attention`, `feed_forward`, `recurrent` and
-//! `layer_input` build the parts of a layer; `tensors` has checked that all tensors are present and have the right shapes.
+//! Builds a decoder from the tensors of a file, according to the configuration. `attention`, `feed_forward`, `recurrent`,
+//! `layer_input` and `mtp_head` build its parts; `tensors` has checked that all tensors are present and have the right
+//! shapes.
 
 use burn::tensor::{Int, Tensor};
 
@@ -13,7 +14,6 @@ use crate::{
             decoder::{Block, Decoder},
             linear::{Join, Limits, Linear, Norm},
             mixer::{AttentionAndRecurrence, Mixer},
-            mtp_head::MtpHead,
         },
     },
     ops::{
@@ -29,7 +29,7 @@ pub(super) struct Loader<'a, S> {
     pub(super) tensors: TensorReader<'a, S>,
     pub(super) config: &'a ModelConfig,
     /// The configuration with the block of the head as a layer.
-    with_mtp_block: &'a ModelConfig,
+    pub(super) with_mtp_block: &'a ModelConfig,
     /// Longest sequence, in tokens.
     pub(super) context_tokens: usize,
     /// Largest buffer that a kernel can bind.
@@ -152,49 +152,6 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         Ok(blocks)
     }
 
-    /// The head that predicts the token after the next one.
-    async fn mtp_head(&mut self) -> Result<MtpHead> {
-        let layers = std::mem::replace(&mut self.config, self.with_mtp_block);
-        let block = layers.layers.len();
-        let part = |part: &str| name(block, &format!("nextn.{part}"));
-        let tables = self.rope_tables().await?;
-        let input = format!("{}.weight", part("eh_proj"));
-        let halves = self.tensors.column_halves(&input).await?;
-        let [from_embedding, from_stream] = halves.map(|half| linear_of(half, None));
-        let find = |it: &Self, name: &str| {
-            let name = part(name);
-            let found = it.tensors.find(&format!("{name}.weight"));
-            found.map(|_| name)
-        };
-        let output_norm = find(self, "shared_head_norm");
-        let output_norm = output_norm.unwrap_or_else(|| layers.output_norm_name.into());
-        let (embeddings, output) = (find(self, "embed_tokens"), find(self, "shared_head_head"));
-        let head = MtpHead {
-            embedding_norm: self.norm(&part("enorm")).await?,
-            stream_norm: self.norm(&part("hnorm")).await?,
-            from_embedding,
-            from_stream,
-            attention: Box::pin(self.attention(block, &tables)).await?,
-            feed_forward: Box::pin(self.feed_forward(block)).await?,
-            output_norm: self.norm(&output_norm).await?,
-            token_embd: match embeddings {
-                Some(name) => Some(self.matrix(&name).await?),
-                None => None,
-            },
-            output: match output {
-                Some(name) => {
-                    let mut output = self.matrix(&name).await?;
-                    output.shape.rows = layers.token_ids;
-                    Some(linear_of(output, None))
-                }
-                None => None,
-            },
-            memory_index: layers.memories().count(),
-        };
-        self.config = layers;
-        Ok(head)
-    }
-
     /// All elements of a tensor, on the host.
     pub(super) async fn floats(&mut self, name: &str) -> Result<Vec<f32>> {
         let tensor = self.tensors.tensor(name)?;
@@ -243,7 +200,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         }
     }
 
-    async fn rope_tables(&mut self) -> Result<RopeTables> {
+    pub(super) async fn rope_tables(&mut self) -> Result<RopeTables> {
         let device = self.tensors.device();
         let Some(rope) = self.config.rope() else {
             let unused = turns(&[0.0], device);

@@ -86,7 +86,7 @@ impl LinearRecurrence {
     fn joined_inputs(self, joins_all: bool) -> Vec<Input> {
         let of_key = self.heads / self.key_heads;
         let values = of_key * self.value_len;
-        // Of each key head: query, key, values and gates.
+        // Rows of a key head: its query, its key, and the values and gates of its heads.
         let period = 2 * (self.key_len + values);
         let parts = |tensor, period: usize, parts: &[(usize, usize)]| Input {
             tensor,
