@@ -17,7 +17,7 @@ export const BUDGETS = [
   { feature: "service worker", files: ["sw.js"], limit_bytes: 9_000 },
   { feature: "catalog", files: ["catalog/models.js"], limit_bytes: 6_000 },
   { feature: "inspectModel", files: ["wasm/inpage.js"], limit_bytes: 13_000 },
-  { feature: "wasm module", files: ["wasm/inpage_bg.wasm"], limit_bytes: 1_875_000 },
+  { feature: "wasm module", files: ["wasm/inpage_bg.wasm"], limit_bytes: 1_950_000 },
   {
     feature: "kernels of the CPU",
     files: ["wasm/cpu_kernels.wasm", "wasm/cpu_kernels_simd.wasm"],
@@ -25,9 +25,9 @@ export const BUDGETS = [
   },
 ];
 /** All of these together. */
-export const LIMIT_BYTES = 2_010_000;
+export const LIMIT_BYTES = 2_092_000;
 /** The code of the wasm module, which a page compiles before its model can start. Not compressed. */
-const CODE_LIMIT_BYTES = 5_950_000;
+const CODE_LIMIT_BYTES = 6_190_000;
 /** How many crates are listed, those with the most code. */
 const LISTED_CRATES = 25;
 /** Not compressed: weights are nearly random. Downloaded only where an app uses it. */
