@@ -2,7 +2,7 @@
 //! the arithmetic peak that kernels reach, the share of the memory bound that decoding with a model
 //! reaches, and what guessed tokens gain. Prints one line per measurement.
 //!
-//! `cargo run --release --example bench -- [launch|kernels|model|speculation] [--model FILE.gguf|FOLDER]
+//! `cargo run --release --example bench -- [launch|kernels|sweep|model|speculation] [--model FILE.gguf|FOLDER]
 //! [--device cpu|gpu] [--size small|large] [--tokens N] [--contexts N,N,...] [--batches N,N,...] [--json]`
 
 #[path = "bench/decode.rs"]
@@ -25,6 +25,8 @@ mod options;
 mod raw;
 #[path = "bench/speculation.rs"]
 mod speculation;
+#[path = "bench/sweep.rs"]
+mod sweep;
 #[path = "bench/timing.rs"]
 mod timing;
 
@@ -43,6 +45,9 @@ async fn run(options: &Options) -> Outcome<()> {
     }
     if let (true, Some(path)) = (options.wants(Bench::Speculation), &options.model) {
         speculation::run(&machine, path, options).await?;
+    }
+    if options.wants(Bench::Sweep) {
+        sweep::run(&machine).await?;
     }
     if !options.wants(Bench::Kernels) && !options.wants(Bench::Model) {
         return Ok(());

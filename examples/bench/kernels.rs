@@ -79,11 +79,7 @@ struct Measured<'m> {
 
 impl Measured<'_> {
     fn ones(&self, tokens: usize, n: usize) -> Tensor<2> {
-        upload(
-            vec![1.0; tokens * n],
-            [tokens, n],
-            self.machine.device.tensors(),
-        )
+        ones(self.machine, tokens, n)
     }
 
     fn print(&self, op: &str, values: Value) {
@@ -178,7 +174,13 @@ impl Measured<'_> {
     }
 }
 
-fn onto(sum: Tensor<2>) -> Addends {
+/// Ones, `[tokens, n]`.
+pub fn ones(machine: &Machine, tokens: usize, n: usize) -> Tensor<2> {
+    upload(vec![1.0; tokens * n], [tokens, n], machine.device.tensors())
+}
+
+/// A sum with `sum`.
+pub fn onto(sum: Tensor<2>) -> Addends {
     Addends {
         residual: Some(sum),
         ..Addends::default()
@@ -214,7 +216,7 @@ pub async fn median_seconds<T>(machine: &Machine, pass: impl Fn() -> T) -> Outco
 }
 
 /// Enough matrices that a pass over them finds none of them in a cache.
-fn matrices(machine: &Machine, shape: MatrixShape) -> Vec<Matrix> {
+pub fn matrices(machine: &Machine, shape: MatrixShape) -> Vec<Matrix> {
     let bytes = if machine.size == Size::Large {
         256 << 20
     } else {

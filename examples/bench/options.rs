@@ -6,7 +6,7 @@ use inpage::model::LoadOptions;
 
 use crate::load_arguments::set_load_option;
 
-pub const USAGE: &str = "usage: bench [launch|kernels|model|speculation]... [--model FILE.gguf|FOLDER] \
+pub const USAGE: &str = "usage: bench [launch|kernels|sweep|model|speculation]... [--model FILE.gguf|FOLDER] \
                          [--draft FILE.gguf|FOLDER] \
                          [--device cpu|gpu] [--kv-format FORMAT] [--quantize TYPE] [--size small|large] \
                          [--tokens N] [--contexts N,N,...] [--batches N,N,...] [--json]";
@@ -17,6 +17,8 @@ pub enum Bench {
     Launch,
     Kernels,
     Model,
+    /// Runs only if it is named.
+    Sweep,
     /// Runs only if it is named.
     Speculation,
 }
@@ -70,6 +72,7 @@ impl Options {
             match name.as_str() {
                 "launch" => options.benches.push(Bench::Launch),
                 "kernels" => options.benches.push(Bench::Kernels),
+                "sweep" => options.benches.push(Bench::Sweep),
                 "model" => options.benches.push(Bench::Model),
                 "speculation" => options.benches.push(Bench::Speculation),
                 "--model" => options.model = Some(value()?.into()),
@@ -111,7 +114,7 @@ impl Options {
             return match bench {
                 Bench::Launch => self.gpu,
                 Bench::Kernels | Bench::Model => true,
-                Bench::Speculation => false,
+                Bench::Sweep | Bench::Speculation => false,
             };
         }
         self.benches.contains(&bench)

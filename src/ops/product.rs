@@ -92,9 +92,10 @@ fn kernel(
     let kernel = weights.bindings(kernel, "weights");
     match product {
         Product::Matvec => {
-            let kernel = store.rows(matvec::input(kernel, norm_eps));
+            let input = matvec::Input::of(tokens, variant);
+            let kernel = store.rows(input.module(kernel, norm_eps));
             let kernel = matvec::lanes(kernel, weights, tokens, arithmetic, variant);
-            matvec::main(kernel.module(module), tokens)
+            input.main(kernel.module(module), tokens)
         }
         Product::Matmul => {
             let kernel = weights.constants(store.rows(kernel)).module(module);

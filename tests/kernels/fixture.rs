@@ -42,9 +42,11 @@ pub fn variants(gpu: &Gpu) -> Vec<Variant> {
     });
     if gpu.report().subgroups {
         let lanes_per_row = gpu.report().subgroup_min_lanes.min(32);
-        for (rows_per_group, workgroup, barrier_free) in
-            [(1, 64, false), (4, 64, false), (16, 16, true)]
-        {
+        for (rows_per_group, workgroup, barrier_free) in [
+            (1, 64, false),
+            (4, 64, false),
+            (16, lanes_per_row.max(16), true),
+        ] {
             variants.push(Variant {
                 subgroups: true,
                 lanes_per_row,

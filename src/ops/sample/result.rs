@@ -21,7 +21,8 @@ pub fn parse(
     score: Option<ScoreRequest>,
 ) -> Result<(Sampled, f32)> {
     let words = &results[at(slot, position)..][..RESULT_WORDS];
-    let float = |word: usize| f32::from_bits(words[word]);
+    // The sum makes -0.0, which some devices compute for a probability of one, 0.0.
+    let float = |word: usize| f32::from_bits(words[word]) + 0.0;
     let id = match words[0] {
         INVALID_TOKEN => return Err(Error::InvalidLogits { position }),
         DEAD_END => return Err(Error::GrammarDeadEnd { position }),
