@@ -138,7 +138,7 @@ fn kernel(
                 .constant("USED", used);
             let kernel = matrices(kernel, [gate, up], Arithmetic::F32);
             let kernel = matvec::lanes(kernel, gate, 1, Arithmetic::F32, variant);
-            let kernel = matvec::Input::Direct.module(kernel, norm_eps);
+            let kernel = matvec::input(kernel, norm_eps);
             rows(kernel, added, activation).module(wgsl!("expert_gated_matvec"))
         }
         Product::Matmul => {

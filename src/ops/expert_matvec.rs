@@ -76,7 +76,7 @@ fn kernel(
     let kernel = weights.bindings(kernel, "weights");
     let kernel =
         matvec::lanes(kernel, weights, 1, Arithmetic::F32, variant).module(weights.ty.wgsl());
-    let kernel = matvec::Input::Direct.module(kernel, None);
+    let kernel = matvec::input(kernel, None);
     let store = Store {
         residual,
         ..Store::default()

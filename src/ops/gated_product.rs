@@ -125,11 +125,10 @@ fn kernel(
     let kernel = Kernel::new(name).binding("x").binding("out");
     match product {
         Product::Matvec => {
-            let input = matvec::Input::of(tokens, variant);
-            let kernel = input.module(kernel, norm_eps);
+            let kernel = matvec::input(kernel, norm_eps);
             let kernel = matrices(kernel, [gate, up], arithmetic);
             let kernel = matvec::lanes(kernel, gate, tokens, arithmetic, variant);
-            input.main(rows(kernel, added, activation), tokens)
+            matvec::main(rows(kernel, added, activation), tokens)
         }
         Product::Matmul => {
             let kernel = matrices(gate.constants(kernel), [gate, up], arithmetic);

@@ -8,10 +8,6 @@ use crate::tensor_types::TensorType;
 /// Maximum number of tokens of a launch.
 pub const MAX_TOKENS: usize = 8;
 
-/// Blocks whose inputs a workgroup stages, a multiple of the lanes of a subgroup. With a norm they take 9,216 bytes of the
-/// 16,384 that every device has.
-const STAGED_BLOCKS: usize = 32;
-
 /// The kernels that compute a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Product {
@@ -59,51 +55,22 @@ pub(super) fn assert_few(tokens: usize) {
     assert!(tokens <= MAX_TOKENS, "a matvec of too many tokens");
 }
 
-/// The way in which lanes get the inputs of a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Input {
-    /// Each lane reads the blocks that it uses.
-    Direct,
-    /// A workgroup reads the inputs of [`STAGED_BLOCKS`] blocks together. The results are bit-identical.
-    Staged,
+/// Adds the entry point for `tokens`.
+pub(super) fn main(kernel: Kernel, tokens: usize) -> Kernel {
+    match tokens {
+        1 => kernel.module(wgsl!("matvec")),
+        _ => kernel.module(wgsl!("matvec_batch")),
+    }
 }
 
-impl Input {
-    /// The fastest way for steps of `tokens`. On an H200, a subgroup of 32 spent most of a matvec on loads that touch 32
-    /// cache lines each. Fewer lanes share the lines of their neighbours, and kernels without barriers cannot wait for
-    /// each other.
-    pub(super) fn of(tokens: usize, variant: Variant) -> Input {
-        match tokens == 1 && variant.subgroups && !variant.barrier_free {
-            true => Input::Staged,
-            false => Input::Direct,
-        }
-    }
-
-    /// Adds the entry point for `tokens`.
-    pub(super) fn main(self, kernel: Kernel, tokens: usize) -> Kernel {
-        match (self, tokens) {
-            (Input::Staged, _) => kernel.module(wgsl!("matvec_staged")),
-            (Input::Direct, 1) => kernel.module(wgsl!("matvec")),
-            (Input::Direct, _) => kernel.module(wgsl!("matvec_batch")),
-        }
-    }
-
-    /// Adds the module that reads the input. Declares the binding of the norm, if there is one.
-    pub(super) fn module(self, kernel: Kernel, norm_eps: Option<f32>) -> Kernel {
-        let kernel = match self {
-            Input::Direct => kernel,
-            Input::Staged => kernel.constant("STAGED", STAGED_BLOCKS),
-        };
-        let kernel = match norm_eps {
-            Some(eps) => kernel.binding("norm").constant_f32("EPS", eps),
-            None => kernel,
-        };
-        kernel.module(match (self, norm_eps) {
-            (Input::Direct, Some(_)) => wgsl!("shared/matvec_input/rms_norm"),
-            (Input::Direct, None) => wgsl!("shared/matvec_input/plain"),
-            (Input::Staged, Some(_)) => wgsl!("shared/matvec_input/staged_rms_norm"),
-            (Input::Staged, None) => wgsl!("shared/matvec_input/staged_plain"),
-        })
+/// Adds the module that reads the input. Declares the binding of the norm, if there is one.
+pub(super) fn input(kernel: Kernel, norm_eps: Option<f32>) -> Kernel {
+    match norm_eps {
+        Some(eps) => kernel
+            .binding("norm")
+            .constant_f32("EPS", eps)
+            .module(wgsl!("shared/matvec_input/rms_norm")),
+        None => kernel.module(wgsl!("shared/matvec_input/plain")),
     }
 }
 

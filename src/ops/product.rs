@@ -92,10 +92,9 @@ fn kernel(
     let kernel = weights.bindings(kernel, "weights");
     match product {
         Product::Matvec => {
-            let input = matvec::Input::of(tokens, variant);
-            let kernel = store.rows(input.module(kernel, norm_eps));
+            let kernel = store.rows(matvec::input(kernel, norm_eps));
             let kernel = matvec::lanes(kernel, weights, tokens, arithmetic, variant);
-            input.main(kernel.module(module), tokens)
+            matvec::main(kernel.module(module), tokens)
         }
         Product::Matmul => {
             let kernel = weights.constants(store.rows(kernel)).module(module);

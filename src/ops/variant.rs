@@ -64,9 +64,6 @@ impl Variant {
             false => "portable".into(),
         };
         let mut name = reductions;
-        if self.subgroups && !self.barrier_free && self.rows_per_group < 4 {
-            name.push_str(&format!(", {} rows", self.rows_per_group));
-        }
         if self.barrier_free {
             name.push_str(", no barriers");
         }

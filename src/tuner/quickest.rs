@@ -31,11 +31,6 @@ const NARROW: u32 = 24;
 /// Other arithmetic than f32 is chosen if it takes at most this share of f32's time. A smaller gain
 /// is not worth its rounding.
 const GAIN: f64 = 0.85;
-/// Rows of a group of lanes that are tried instead of more. Fewer rows make more groups, which a device with many
-/// processors needs; more rows read the input less often.
-const FEWER_ROWS: [u32; 2] = [2, 1];
-/// Fewer rows are chosen if they take at most this share of the time.
-const ROWS_GAIN: f64 = 0.95;
 /// After this time nothing more is measured, and the rest stays in f32; compiling does not count.
 const BUDGET_MS: f64 = 100.0;
 /// Shortest round of replays; the clock's resolution would distort shorter ones.
@@ -68,7 +63,6 @@ pub async fn quickest(
         matrix: matrix(device, ty),
         left_ms: BUDGET_MS,
     };
-    let variant = rows_per_group(&mut bench, variant, types).await?;
     let with = i8.map(|matvec| Variant { matvec, ..variant });
     let others: Vec<_> = with.into_iter().collect();
     let variant = best(&mut bench, variant, &others, types, MATVEC_TOKENS).await?;
@@ -114,38 +108,6 @@ async fn best(
         }
     }
     Ok(f32)
-}
-
-/// `variant` with the number of rows per group of lanes whose matvec is fastest.
-async fn rows_per_group(
-    bench: &mut Bench<'_>,
-    variant: Variant,
-    types: &[TensorType],
-) -> Result<Variant> {
-    let mut best = variant;
-    let mut best_ms = bench.launch_ms(variant, MATVEC_TOKENS).await?;
-    for rows_per_group in FEWER_ROWS {
-        if rows_per_group >= variant.rows_per_group || bench.left_ms <= 0.0 {
-            continue;
-        }
-        let fewer = Variant {
-            rows_per_group,
-            ..variant
-        };
-        match bench.launch_ms(fewer, MATVEC_TOKENS).await {
-            Ok(ms) if ms < ROWS_GAIN * best_ms => (best, best_ms) = (fewer, ms),
-            Err(Error::DeviceLost(why)) => return Err(Error::DeviceLost(why)),
-            Ok(_) | Err(_) => {}
-        }
-    }
-    if best == variant {
-        return Ok(variant);
-    }
-    match agrees(bench.device, best, types, false).await {
-        Ok(()) => Ok(best),
-        Err(Error::DeviceLost(why)) => Err(Error::DeviceLost(why)),
-        Err(_) => Ok(variant),
-    }
 }
 
 /// The number of large tiles that a product must have before they are used: whether [`TILES`] large ones are
