@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use llguidance::toktrie::TokTrie;
 
+use super::closing::{Closing, Place};
 use crate::sample::TokenMask;
 
 /// Digits in a row: as many as a 64-bit integer has.
@@ -13,8 +14,10 @@ const MAX_DIGITS: usize = 20;
 const MIN_REPETITIONS: usize = 4;
 /// Tokens of a repetition within a string, at least.
 const MIN_STRING_TOKENS: usize = 32;
-/// Tokens of a repetition of values, at least.
-const MIN_STRUCTURE_TOKENS: usize = 64;
+/// Bytes of a repetition of elements or members, at least, without the white space around them.
+const MIN_STRUCTURE_BYTES: usize = 160;
+/// Bytes of the longest element or member whose repetition is noticed.
+const MAX_PERIOD_BYTES: usize = 400;
 /// Tokens of the longest part whose repetition is noticed.
 const MAX_PERIOD_TOKENS: usize = 64;
 
@@ -24,8 +27,13 @@ pub(super) struct Guard {
     digits: Vec<u32>,
     /// Tokens that begin with a quote.
     quotes: Vec<u32>,
-    /// Tokens that begin with a closing bracket, perhaps after white space.
-    brackets: Vec<u32>,
+    /// Tokens of closing brackets and white space alone.
+    only_brackets: Vec<u32>,
+    /// Tokens of white space alone.
+    spaces: Vec<u32>,
+    /// Tokens that begin another element or member, where they begin outside of a string and in one.
+    commas: Vec<u32>,
+    commas_after_string: Vec<u32>,
     /// Tokens that are one letter, which text may hold everywhere.
     letters: Vec<u32>,
     /// Tokens that are one line break, which strings of JSON cannot hold.
@@ -40,7 +48,10 @@ impl Guard {
         let mut guard = Guard {
             digits: vec![0; words],
             quotes: vec![0; words],
-            brackets: vec![0; words],
+            spaces: vec![0; words],
+            only_brackets: vec![0; words],
+            commas: vec![0; words],
+            commas_after_string: vec![0; words],
             letters: Vec::new(),
             breaks: Vec::new(),
             final_digits: HashMap::new(),
@@ -58,9 +69,19 @@ impl Guard {
                 Some(b'"') => add(&mut guard.quotes),
                 _ => {}
             }
-            let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-            if matches!(first, Some(b']' | b'}')) {
-                add(&mut guard.brackets);
+            let mut visible = bytes.iter().filter(|byte| !byte.is_ascii_whitespace());
+            match visible.next() {
+                None => add(&mut guard.spaces),
+                Some(b']' | b'}') if visible.all(|byte| b"]}".contains(byte)) => {
+                    add(&mut guard.only_brackets);
+                }
+                Some(_) => {}
+            }
+            if Place::default().meets_comma(bytes) {
+                add(&mut guard.commas);
+            }
+            if Place::IN_STRING.meets_comma(bytes) {
+                add(&mut guard.commas_after_string);
             }
             let count = bytes.iter().rev().take_while(|byte| byte.is_ascii_digit());
             let count = count.count();
@@ -79,10 +100,15 @@ pub(super) struct Written {
     tokens: Vec<u32>,
     /// Digits at the end.
     digits: usize,
+    /// What is being closed.
+    closing: Option<Closing>,
+    place: Place,
+    /// The last bytes, without white space outside of strings.
+    text: Vec<u8>,
 }
 
 impl Written {
-    pub(super) fn accept(&mut self, guard: &Guard, id: u32) {
+    pub(super) fn accept(&mut self, guard: &Guard, trie: &TokTrie, id: u32) {
         const KEPT: usize = MIN_REPETITIONS * MAX_PERIOD_TOKENS;
         if self.tokens.len() >= 2 * KEPT {
             self.tokens.drain(..KEPT);
@@ -93,6 +119,32 @@ impl Written {
             Some((count, false)) => *count,
             None => 0,
         };
+        self.follow(trie.token(id));
+    }
+
+    /// Decides whether the array or object around `bytes`, which come next, is to be closed.
+    fn follow(&mut self, bytes: &[u8]) {
+        const KEPT: usize = MIN_REPETITIONS * MAX_PERIOD_BYTES;
+        for &byte in bytes {
+            if self.place.in_string || !byte.is_ascii_whitespace() {
+                self.text.push(byte);
+            }
+            self.place.step(byte);
+        }
+        if self.text.len() >= 2 * KEPT {
+            self.text.drain(..KEPT);
+        }
+        if let Some(closing) = &mut self.closing {
+            if closing.is_closed_by(bytes) {
+                self.closing = None;
+                self.tokens.clear();
+                self.text.clear();
+            }
+        } else if let Some(period) = period(&self.text, MIN_STRUCTURE_BYTES, MAX_PERIOD_BYTES) {
+            let span = MIN_STRUCTURE_BYTES.max(MIN_REPETITIONS * period);
+            let repeated = &self.text[self.text.len() - span..];
+            self.closing = Closing::begin(repeated, self.place.in_string);
+        }
     }
 
     /// `allowed` without what continues a number or a repetition for too long.
@@ -103,23 +155,30 @@ impl Written {
             // No JSON.
             return allowed;
         }
-        let (closers, least) = match is_text {
-            true => (&guard.quotes, MIN_STRING_TOKENS),
-            false => (&guard.brackets, MIN_STRUCTURE_TOKENS),
+        let allowed = match &self.closing {
+            Some(closing) if closing.in_string() => {
+                without(allowed, &guard.commas_after_string, &[])
+            }
+            Some(_) => match only(&allowed, &guard.only_brackets) {
+                Some(closers) => return closers,
+                None => without(allowed, &guard.commas, &guard.spaces),
+            },
+            None => allowed,
         };
         let words = || allowed.words().iter();
         let kept: Vec<u32> = if !is_text && self.digits >= MAX_DIGITS {
             let words = words().zip(&guard.digits);
             words.map(|(allowed, digits)| allowed & !digits).collect()
-        } else if let Some(period) = self.period(least) {
-            let closed: Vec<u32> = words().zip(closers).map(|(a, b)| a & b).collect();
-            if closed.iter().any(|word| *word != 0) {
-                return TokenMask::from_words(closed);
+        } else if is_text
+            && let Some(period) = period(&self.tokens, MIN_STRING_TOKENS, MAX_PERIOD_TOKENS)
+        {
+            if let Some(closed) = only(&allowed, &guard.quotes) {
+                return closed;
             }
             // A format or a pattern may want more, but not the same again.
             let next = self.tokens[self.tokens.len() - period];
             let mut others = allowed.words().to_vec();
-            if let (true, Some(word)) = (is_text, others.get_mut(next as usize / 32)) {
+            if let Some(word) = others.get_mut(next as usize / 32) {
                 *word &= !(1 << (next % 32));
             }
             others
@@ -131,17 +190,41 @@ impl Written {
             false => allowed,
         }
     }
+}
 
-    /// The length of the part whose repetitions the last tokens, at least `least`, are.
-    fn period(&self, least: usize) -> Option<usize> {
-        let last = self.tokens.len();
-        (1..=MAX_PERIOD_TOKENS).find(|&period| {
-            let span = least.max(MIN_REPETITIONS * period);
-            span <= last && {
-                let tail = &self.tokens[last - span..];
-                tail[period..] == tail[..span - period]
-            }
-        })
+/// The length, at most `longest`, of the part whose repetitions the end of `written`, at least `least` long, are.
+fn period<T: PartialEq>(written: &[T], least: usize, longest: usize) -> Option<usize> {
+    let last = written.len();
+    (1..=longest).find(|&period| {
+        let span = least.max(MIN_REPETITIONS * period);
+        span <= last && {
+            let tail = &written[last - span..];
+            tail[period..] == tail[..span - period]
+        }
+    })
+}
+
+/// The tokens of `allowed` that are in `set`, if there are any.
+fn only(allowed: &TokenMask, set: &[u32]) -> Option<TokenMask> {
+    let words = allowed.words().iter().zip(set);
+    let kept: Vec<u32> = words.map(|(allowed, set)| allowed & set).collect();
+    kept.iter()
+        .any(|word| *word != 0)
+        .then(|| TokenMask::from_words(kept))
+}
+
+/// The tokens of `allowed` that are not in `set`, or all if no others go on; those of `spaces` do not.
+fn without(allowed: TokenMask, set: &[u32], spaces: &[u32]) -> TokenMask {
+    let words = allowed.words().iter().zip(set);
+    let kept: Vec<u32> = words.map(|(allowed, set)| allowed & !set).collect();
+    let spaces = spaces.iter().chain(std::iter::repeat(&0));
+    match kept
+        .iter()
+        .zip(spaces)
+        .any(|(word, spaces)| word & !spaces != 0)
+    {
+        true => TokenMask::from_words(kept),
+        false => allowed,
     }
 }
 
@@ -151,16 +234,17 @@ mod tests {
 
     #[test]
     fn repetitions_are_found() {
-        let written = |tokens: Vec<u32>| Written { tokens, digits: 0 };
-        let of = |period: u32, count: usize| (0..count as u32).map(|i| i % period).collect();
-        assert!(written(of(1, 32)).period(32).is_some());
-        assert!(written(of(1, 31)).period(32).is_none());
-        assert!(written(of(9, 36)).period(32).is_some());
-        assert!(written(of(9, 35)).period(32).is_none());
-        assert!(written(of(64, 256)).period(64).is_some());
-        assert!(written(of(65, 400)).period(64).is_none());
+        let of = |period: u32, count: usize| -> Vec<u32> {
+            (0..count as u32).map(|i| i % period).collect()
+        };
+        assert!(period(&of(1, 32), 32, 64).is_some());
+        assert!(period(&of(1, 31), 32, 64).is_none());
+        assert!(period(&of(9, 36), 32, 64).is_some());
+        assert!(period(&of(9, 35), 32, 64).is_none());
+        assert!(period(&of(64, 256), 64, 64).is_some());
+        assert!(period(&of(65, 400), 64, 64).is_none());
         let mut broken: Vec<u32> = of(3, 60);
         broken.push(7);
-        assert!(written(broken).period(32).is_none());
+        assert!(period(&broken, 32, 64).is_none());
     }
 }

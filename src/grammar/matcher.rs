@@ -227,7 +227,8 @@ impl Matcher {
         let consumed = self.parser.consume_token(id);
         consumed.map_err(|error| refused(id, &error.to_string()))?;
         if let Some(guard) = &self.guard {
-            self.written.accept(guard, id);
+            let tokens = self.parser.token_env.tok_trie();
+            self.written.accept(guard, tokens, id);
         }
         if ends_here {
             self.phase = Phase::Finished;

@@ -5,7 +5,8 @@
 //! `compiler` turns a source into a `Grammar`; `schema`, `lark` and `regex` reject in advance what
 //! llguidance would get wrong or take too long for, within a `budget`; `closed` closes objects, and `validity` checks
 //! whether something is a schema at all; `gbnf` translates to Lark; `output` reads what models write, and `calls` builds
-//! grammars of the tool calls that it reads; `matcher` follows one completion, and `guard` keeps its JSON from running on.
+//! grammars of the tool calls that it reads; `matcher` follows one completion, and `guard` keeps its JSON from running on, with `closing` and
+//! `formats`.
 //!
 //! Masks are computed while the device works. The model submits before its future first suspends, and the engine then
 //! computes the next mask. There is one `Compiler` per model (built on first use), one `Grammar` per request, one
@@ -15,7 +16,9 @@
 mod budget;
 mod calls;
 mod closed;
+mod closing;
 mod compiler;
+mod formats;
 mod gbnf;
 mod guard;
 mod lark;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::budget::Budget;
 use super::closed::{self, Objects};
+use super::formats;
 use super::regex;
 
 /// Deepest nesting of subschemas, with references followed. llguidance recurses once per level, and the
@@ -73,10 +74,11 @@ pub fn prepare_spaced(
     budget: &mut Budget,
 ) -> Result<Value, String> {
     check(schema, budget)?;
-    let schema = match objects {
+    let mut schema = match objects {
         Objects::Closed => closed::close(schema)?,
         Objects::Open => schema.clone(),
     };
+    formats::bound(&mut schema);
     let options = match whitespace {
         Whitespace::Limited => {
             json!({ "whitespace_flexible": true, "whitespace_pattern": r" |\n {0,16}" })

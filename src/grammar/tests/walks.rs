@@ -349,8 +349,8 @@ fn numbers_end_and_repeated_text_is_closed() {
             b'1',
             32,
         ),
-        (schema(object.clone()), "{\"b\":[0", ",0", b']', 64),
-        (schema(object), "{\"b\":[{}", ",{}", b']', 66),
+        (schema(object.clone()), "{\"b\":[0", ",0", b']', 160),
+        (schema(object), "{\"b\":[{}", ",{}", b']', 162),
     ] {
         let grammar = model.grammar(&source);
         let mut matcher = grammar.matcher();
@@ -373,6 +373,47 @@ fn numbers_end_and_repeated_text_is_closed() {
                 "{before}"
             );
         }
+    }
+    // Elements that tokens begin before the last one has ended.
+    let objects = json!({
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": { "a": { "type": "string" } },
+            "required": ["a"]
+        }
+    });
+    let strings = json!({ "type": "array", "items": { "enum": ["ab", "cd"] } });
+    for (value, begin, repeated) in [
+        (objects, "[", r#"{"a":"b"},"#),
+        (strings.clone(), "[", r#""ab","#),
+        (
+            json!({ "type": "object", "properties": { "list": strings } }),
+            r#"{"list":["#,
+            r#""ab","#,
+        ),
+    ] {
+        let grammar = model.grammar(&schema(value));
+        let mut matcher = grammar.matcher();
+        let text = begin.bytes().chain(repeated.bytes().cycle());
+        let mut count = 0;
+        for byte in text.take(400) {
+            if !allows(&mut matcher, model.byte(byte)).unwrap() {
+                break;
+            }
+            matcher.accept(model.byte(byte)).unwrap();
+            count += 1;
+        }
+        assert!(count < 160 + 3 * repeated.len(), "{repeated}: {count}");
+        // What is open is closed, and nothing else begins.
+        let mut closed = Vec::new();
+        for byte in [b'"', b'}', b']'] {
+            if allows(&mut matcher, model.byte(byte)).unwrap() {
+                matcher.accept(model.byte(byte)).unwrap();
+                closed.push(byte);
+            }
+        }
+        assert_eq!(closed.last(), Some(&b']'), "{repeated}");
     }
     // Where the schema wants more, there is more.
     for (value, before, repeated) in [
