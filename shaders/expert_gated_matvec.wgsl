@@ -16,7 +16,8 @@ fn main(
     var sums: array<Sum, ROWS_PER_GROUP>;
     var sum_of_squares = 0.0;
     var inputs: Block;
-    for (var block = local % LANES; block < BLOCKS; block += LANES) {
+    choose_part(local);
+    for (var block = local % LANES / LANES_PER_BLOCK; block < BLOCKS; block += LANES / LANES_PER_BLOCK) {
         sum_of_squares += load_block(pair / USED, block, &inputs);
         for (var r = 0u; r < ROWS_PER_GROUP; r++) {
             let row = expert_row + min(first_row + r, ROWS - 1u);

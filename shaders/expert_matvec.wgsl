@@ -13,7 +13,8 @@ fn main(
     let first_row = (workgroup.x * (WORKGROUP / LANES) + local / LANES) * ROWS_PER_GROUP;
     var sums: array<Sum, ROWS_PER_GROUP>;
     var inputs: Block;
-    for (var i = local % LANES; i < USED * BLOCKS; i += LANES) {
+    choose_part(local);
+    for (var i = local % LANES / LANES_PER_BLOCK; i < USED * BLOCKS; i += LANES / LANES_PER_BLOCK) {
         let pair = token * USED + i / BLOCKS;
         let block = i % BLOCKS;
         let expert_row = experts[pair] * ROWS;

@@ -1,6 +1,6 @@
 // out[row] = dot(weights[row], input) for one token. A gated layer combines the products with gate and up
-// instead (shared/rows). LANES lanes share ROWS_PER_GROUP rows. Lane l processes blocks l, l + LANES, ... of
-// each row.
+// instead (shared/rows). LANES lanes share ROWS_PER_GROUP rows. LANES_PER_BLOCK neighbours share a block
+// (shared/block_part), and the group steps over the blocks of each row.
 
 @compute @workgroup_size(WORKGROUP)
 fn main(
@@ -13,7 +13,8 @@ fn main(
     var sums: array<Sum, ROWS_PER_GROUP>;
     var sum_of_squares = 0.0;
     var inputs: Block;
-    for (var block = local % LANES; block < BLOCKS; block += LANES) {
+    choose_part(local);
+    for (var block = local % LANES / LANES_PER_BLOCK; block < BLOCKS; block += LANES / LANES_PER_BLOCK) {
         sum_of_squares += load_block(0u, block, &inputs);
         for (var r = 0u; r < ROWS_PER_GROUP; r++) {
             let row = min(first_row + r, ROWS - 1u);

@@ -14,7 +14,8 @@ fn main(
     var sums: array<array<Sum, ROWS_PER_GROUP>, TOKENS>;
     var sums_of_squares: array<f32, TOKENS>;
     var inputs: Block;
-    for (var block = local % LANES; block < BLOCKS; block += LANES) {
+    choose_part(local);
+    for (var block = local % LANES / LANES_PER_BLOCK; block < BLOCKS; block += LANES / LANES_PER_BLOCK) {
         for (var token = 0u; token < tokens; token++) {
             sums_of_squares[token] += load_block(token, block, &inputs);
             for (var r = 0u; r < ROWS_PER_GROUP; r++) {

@@ -1,8 +1,10 @@
-//! The time of a matvec by the form of its kernel: lanes that share a row, rows that a group of lanes computes, lanes of a
-//! workgroup. Shows what a device needs: one with many processors is idle where few groups compute many rows each.
+//! The time of a matvec by the form of its kernel: quarters of blocks, lanes that share a row, rows that a group of lanes
+//! computes, lanes of a workgroup. Shows what a device needs: one with many processors is idle where few groups compute many
+//! rows each.
 
 use std::time::{Duration, Instant};
 
+use burn::tensor::Tensor;
 use inpage::{
     device::Graph,
     ops::{
@@ -18,10 +20,16 @@ use crate::{
     Outcome,
     kernels::{matrices, ones, onto},
     machine::{Machine, round},
-    timing::{median, repeats, seconds},
+    timing::{median, repeats},
 };
 
-const TYPES: [TensorType; 3] = [TensorType::Q4_0, TensorType::Q8_0, TensorType::F16];
+const TYPES: [TensorType; 5] = [
+    TensorType::Q4_0,
+    TensorType::Q4_K,
+    TensorType::Q6_K,
+    TensorType::Q8_0,
+    TensorType::F16,
+];
 /// Rows and columns. The first is a dispatch without work; the last is the output of a model with a large vocabulary.
 const SHAPES: [[usize; 2]; 5] = [
     [64, 256],
@@ -32,6 +40,8 @@ const SHAPES: [[usize; 2]; 5] = [
 ];
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_millis(8);
+/// A device that was idle needs this long to raise its clock, which changes times by a factor of three.
+const WARM_UP: Duration = Duration::from_millis(400);
 
 /// Measures every form in every shape. Prints the time of a launch that depends on the one before it.
 pub async fn run(machine: &Machine) -> Outcome<()> {
@@ -43,6 +53,7 @@ pub async fn run(machine: &Machine) -> Outcome<()> {
             let shape = MatrixShape { ty, rows, cols };
             let matrices = matrices(machine, shape);
             let (x, start) = (ones(machine, 1, cols), ones(machine, 1, rows));
+            let mut graphs = Vec::new();
             for variant in forms(machine.variant) {
                 let pass = || {
                     let next = |sum, matrix: &Matrix| {
@@ -51,24 +62,34 @@ pub async fn run(machine: &Machine) -> Outcome<()> {
                     };
                     matrices.iter().fold(start.clone(), next)
                 };
-                let graph = Graph::record(gpu, pass).await?;
-                let (mut count, mut rounds) = (1, Vec::new());
-                for i in 0..=ROUNDS {
-                    machine.device.sync().await?;
-                    let begun = Instant::now();
-                    for _ in 0..count {
-                        // SAFETY: what `pass` borrows outlives the graph; there is only this thread.
-                        unsafe { graph.replay(gpu)? };
-                    }
-                    machine.device.sync().await?;
-                    match i {
-                        0 => count = repeats(begun.elapsed(), ROUND),
-                        _ => rounds.push(seconds(begun) / (count * matrices.len()) as f64),
-                    }
+                graphs.push((variant, Graph::record(gpu, pass).await?));
+            }
+            let replays = async |graph: &Graph<Tensor<2>>, count: usize| -> Outcome<Duration> {
+                let begun = Instant::now();
+                for _ in 0..count {
+                    // SAFETY: what the recorded pass borrows outlives the graphs; there is only this thread.
+                    unsafe { graph.replay(gpu)? };
+                }
+                machine.device.sync().await?;
+                Ok(begun.elapsed())
+            };
+            let begun = Instant::now();
+            while begun.elapsed() < WARM_UP {
+                for (_, graph) in &graphs {
+                    replays(graph, 1).await?;
+                }
+            }
+            for (variant, graph) in &graphs {
+                let count = repeats(replays(graph, 1).await?, ROUND);
+                let mut rounds = Vec::new();
+                for _ in 0..ROUNDS {
+                    let taken = replays(graph, count).await?.as_secs_f64();
+                    rounds.push(taken / (count * matrices.len()) as f64);
                 }
                 let taken = median(rounds);
                 let values = json!({
                     "shape": format!("{rows}x{cols}"),
+                    "quarters": variant.quarters,
                     "lanes": variant.lanes_per_row,
                     "rows": variant.rows_per_group,
                     "workgroup": variant.workgroup,
@@ -86,7 +107,11 @@ pub async fn run(machine: &Machine) -> Outcome<()> {
 
 /// The chosen variant with other numbers of lanes and rows.
 fn forms(chosen: Variant) -> Vec<Variant> {
-    let mut forms = vec![chosen];
+    let whole = Variant {
+        quarters: false,
+        ..chosen
+    };
+    let mut forms = vec![chosen, whole];
     for lanes_per_row in [8, 16, 32, 64, 128] {
         // More lanes than a subgroup has reduce in workgroup memory.
         let subgroups = chosen.subgroups && lanes_per_row <= chosen.lanes_per_row;

@@ -6,7 +6,7 @@ use super::{
     group_experts,
     host_products::expert_products,
     matrix::{Matrix, MatrixShape, MatrixTensors},
-    matvec,
+    matvec::{self, Product},
     op::*,
     route_experts::Routes,
     store::Store,
@@ -74,8 +74,8 @@ fn kernel(
         .binding("out")
         .constant("USED", used);
     let kernel = weights.bindings(kernel, "weights");
-    let kernel =
-        matvec::lanes(kernel, weights, 1, Arithmetic::F32, variant).module(weights.ty.wgsl());
+    let module = Product::Matvec.weights(weights.ty, Arithmetic::F32, variant);
+    let kernel = matvec::lanes(kernel, weights, 1, Arithmetic::F32, variant).module(module);
     let kernel = matvec::input(kernel, None);
     let store = Store {
         residual,

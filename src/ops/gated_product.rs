@@ -4,7 +4,6 @@
 use inpage_cpu::lanes::activation::{Activation, gated};
 
 use super::{
-    arithmetic::Arithmetic,
     host_products::products,
     matrix::{Matrix, MatrixShape, MatrixTensors},
     matvec::{self, Product},
@@ -14,7 +13,10 @@ use super::{
     tile,
     variant::Variant,
 };
-use crate::kernel::{Kernel, wgsl};
+use crate::{
+    kernel::{Kernel, wgsl},
+    tensor_types::TensorType,
+};
 
 /// The arguments of the op.
 #[derive(ExtensionType)]
@@ -121,32 +123,34 @@ fn kernel(
     variant: Variant,
 ) -> Kernel {
     let arithmetic = product.arithmetic(&[gate.ty, up.ty], variant);
+    let module = |ty| product.weights(ty, arithmetic, variant);
     let name = format!("gated_{}_{}", product.name(), gate.ty.lowercase_name());
     let kernel = Kernel::new(name).binding("x").binding("out");
     match product {
         Product::Matvec => {
             let kernel = matvec::input(kernel, norm_eps);
-            let kernel = matrices(kernel, [gate, up], arithmetic);
+            let kernel = matrices(kernel, [gate, up], module);
             let kernel = matvec::lanes(kernel, gate, tokens, arithmetic, variant);
             matvec::main(rows(kernel, added, activation), tokens)
         }
         Product::Matmul => {
-            let kernel = matrices(gate.constants(kernel), [gate, up], arithmetic);
+            let kernel = matrices(gate.constants(kernel), [gate, up], module);
             let kernel = rows(kernel, added, activation);
             tile::modules(kernel, tokens, &[gate, up], arithmetic, variant)
         }
     }
 }
 
-/// Declares the bindings of both matrices and adds their modules.
+/// Declares the bindings of both matrices and adds the module of each one's type.
 pub(super) fn matrices(
     mut kernel: Kernel,
     [gate, up]: [MatrixShape; 2],
-    arithmetic: Arithmetic,
+    module: impl Fn(TensorType) -> &'static str,
 ) -> Kernel {
     for (shape, name) in [(gate, "gate"), (up, "up")] {
-        let module = arithmetic.weights(shape.ty);
-        kernel = shape.bindings(kernel, name).instance(module, name);
+        kernel = shape
+            .bindings(kernel, name)
+            .instance(module(shape.ty), name);
     }
     kernel
 }
@@ -187,7 +191,8 @@ fn launch(args: Arguments<Cube>) -> CubeTensor {
         args.norm.eps(),
         args.variant,
     );
-    let grid = args.product.workgroups(tokens, rows, 2, args.variant);
+    let types = [gate.shape.ty, up.shape.ty];
+    let grid = args.product.workgroups(tokens, rows, &types, args.variant);
     kernel.launch(&buffers, grid);
     out
 }

@@ -6,7 +6,7 @@
 //! tiles of 16 pairs, whose weights are unpacked once. The result of a pair does not depend on its tile. Unused tiles
 //! of the worst case return at once.
 
-use super::{arithmetic::Arithmetic, op::*, variant::Variant};
+use super::{arithmetic::Arithmetic, op::*, tile, variant::Variant};
 use crate::kernel::{Kernel, wgsl};
 
 /// The arguments of the op.
@@ -72,7 +72,7 @@ pub(super) fn tile_modules(
         .binding("x")
         .constant("PAIRS_PER_INPUT", pairs_per_input)
         .module(wgsl!("shared/expert_tile/pairs"));
-    let kernel = Arithmetic::F32.blocks(kernel);
+    let kernel = tile::lines(Arithmetic::F32.blocks(kernel), matrices);
     if variant.barrier_free {
         variant
             .enable(kernel)

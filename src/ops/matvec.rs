@@ -7,6 +7,13 @@ use crate::tensor_types::TensorType;
 
 /// Maximum number of tokens of a launch.
 pub const MAX_TOKENS: usize = 8;
+/// Groups of [`Variant::lanes_per_row`] lanes that share the rows of a product of quarters: few rows alone would leave most
+/// processors of a wide device idle.
+const QUARTER_GROUPS: u32 = 4;
+/// A single group has the rows of products with at least this many: they fill every device, and reductions cost more.
+const MANY_ROWS: usize = 16384;
+/// Rows of a group of lanes in a product of quarters.
+const QUARTER_ROWS: u32 = 2;
 
 /// The kernels that compute a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,18 +41,75 @@ impl Product {
         }
     }
 
-    /// Workgroups of a product of `tokens` by the `rows` of each of `matrices` matrices.
+    /// Workgroups of a product of `tokens` by the `rows` of each of the matrices of `types`.
     pub(super) fn workgroups(
         self,
         tokens: usize,
         rows: usize,
-        matrices: usize,
+        types: &[TensorType],
         variant: Variant,
     ) -> [u32; 3] {
         match self {
-            Product::Matvec => workgroups(rows, variant),
-            Product::Matmul => tile::workgroups(tokens, matrices * rows, variant),
+            Product::Matvec => grid(
+                rows.div_ceil(Lanes::of(rows, self.arithmetic(types, variant), variant).rows()),
+            ),
+            Product::Matmul => tile::workgroups(tokens, types.len() * rows, variant),
         }
+    }
+
+    /// The module of a matrix of type `ty` in a kernel with `arithmetic`.
+    pub(super) fn weights(
+        self,
+        ty: TensorType,
+        arithmetic: Arithmetic,
+        variant: Variant,
+    ) -> &'static str {
+        match self {
+            Product::Matvec if in_quarters(arithmetic, variant) => ty.quarter_wgsl(),
+            Product::Matvec | Product::Matmul => arithmetic.weights(ty),
+        }
+    }
+}
+
+/// Whether four lanes share a block. Bytes are quantized per block, so there each lane needs whole blocks.
+fn in_quarters(arithmetic: Arithmetic, variant: Variant) -> bool {
+    variant.quarters && arithmetic == Arithmetic::F32
+}
+
+/// The lanes of a workgroup, and what they share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Lanes {
+    workgroup: u32,
+    /// Lanes that share rows.
+    group: u32,
+    /// Rows that they share.
+    group_rows: u32,
+}
+
+impl Lanes {
+    /// The lanes of a product with `rows` rows.
+    fn of(rows: usize, arithmetic: Arithmetic, variant: Variant) -> Lanes {
+        if !in_quarters(arithmetic, variant) {
+            return Lanes {
+                workgroup: variant.workgroup,
+                group: variant.lanes_per_row,
+                group_rows: variant.rows_per_group,
+            };
+        }
+        let workgroup = QUARTER_GROUPS * variant.lanes_per_row;
+        Lanes {
+            workgroup,
+            group: match rows < MANY_ROWS {
+                true => workgroup,
+                false => variant.lanes_per_row,
+            },
+            group_rows: QUARTER_ROWS,
+        }
+    }
+
+    /// Rows of a workgroup.
+    fn rows(self) -> usize {
+        (self.workgroup / self.group * self.group_rows) as usize
     }
 }
 
@@ -82,34 +146,42 @@ pub(super) fn lanes(
     arithmetic: Arithmetic,
     variant: Variant,
 ) -> Kernel {
-    weights
-        .constants(arithmetic.blocks(variant.enable(kernel)))
+    let lanes = Lanes::of(weights.rows, arithmetic, variant);
+    let kernel = weights.constants(variant.enable(kernel));
+    let kernel = match in_quarters(arithmetic, variant) {
+        true => kernel
+            .alias("Block", "array<vec4<f32>, 2>")
+            .alias("Fours", "array<vec4<f32>, 2>")
+            .module(wgsl!("shared/block_part/quarter")),
+        false => arithmetic
+            .blocks(kernel)
+            .alias("Fours", "array<vec4<f32>, 8>")
+            .module(wgsl!("shared/block_part/whole")),
+    };
+    let kernel = kernel
         .module(match arithmetic {
             Arithmetic::F32 => wgsl!("shared/matvec_input/block_f32"),
             Arithmetic::F16 => unreachable!("no matvec is in f16"),
             Arithmetic::I8 => wgsl!("shared/matvec_input/block_i8"),
         })
         .constant("TOKENS", if tokens == 1 { 1 } else { MAX_TOKENS })
-        .constant("WORKGROUP", variant.workgroup as usize)
-        .constant("LANES", variant.lanes_per_row as usize)
-        .constant("ROWS_PER_GROUP", variant.rows_per_group as usize)
-        .module(if variant.subgroups {
-            wgsl!("shared/reduce/subgroup")
-        } else {
-            wgsl!("shared/reduce/workgroup")
-        })
-}
-
-/// Workgroups of a matvec over `rows` rows.
-fn workgroups(rows: usize, variant: Variant) -> [u32; 3] {
-    let rows_per_workgroup =
-        (variant.workgroup / variant.lanes_per_row * variant.rows_per_group) as usize;
-    grid(rows.div_ceil(rows_per_workgroup))
+        .constant("WORKGROUP", lanes.workgroup as usize)
+        .constant("LANES", lanes.group as usize)
+        .constant("ROWS_PER_GROUP", lanes.group_rows as usize);
+    if !variant.subgroups {
+        return kernel.module(wgsl!("shared/reduce/workgroup"));
+    }
+    if lanes.group <= variant.lanes_per_row {
+        return kernel.module(wgsl!("shared/reduce/subgroup"));
+    }
+    kernel
+        .constant("SUBGROUP_LANES", variant.lanes_per_row as usize)
+        .module(wgsl!("shared/reduce/subgroups"))
 }
 
 /// Workgroups of a matvec over `rows` rows of an expert, for each of `count` pairs or tokens.
 pub(super) fn expert_workgroups(rows: usize, count: usize, variant: Variant) -> [u32; 3] {
-    let [x, y, _] = workgroups(rows, variant);
+    let [x, y, _] = grid(rows.div_ceil(Lanes::of(rows, Arithmetic::F32, variant).rows()));
     assert_eq!(y, 1, "an expert of too many rows");
     [x, count as u32, 1]
 }

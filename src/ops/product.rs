@@ -82,7 +82,7 @@ fn kernel(
     variant: Variant,
 ) -> Kernel {
     let arithmetic = product.arithmetic(&[weights.ty], variant);
-    let module = arithmetic.weights(weights.ty);
+    let module = product.weights(weights.ty, arithmetic, variant);
     let kernel = Kernel::new(format!(
         "{}_{}",
         product.name(),
@@ -119,7 +119,9 @@ fn launch(args: Arguments<Cube>) -> CubeTensor {
         args.addends.store(args.finish),
         args.variant,
     );
-    let grid = args.product.workgroups(tokens, shape.rows, 1, args.variant);
+    let grid = args
+        .product
+        .workgroups(tokens, shape.rows, &[shape.ty], args.variant);
     kernel.launch(&buffers, grid);
     out
 }

@@ -13,9 +13,15 @@ use super::{
 };
 use crate::tensor_types::TensorType;
 
-/// The portable variant, subgroups of several sizes, and every arithmetic.
+/// The portable variant, quarters of blocks, subgroups of several sizes, and every arithmetic.
 pub(super) fn variants() -> Vec<Variant> {
-    let mut variants = vec![Variant::PORTABLE];
+    let quarters = Variant {
+        subgroups: true,
+        lanes_per_row: 32,
+        quarters: true,
+        ..Variant::PORTABLE
+    };
+    let mut variants = vec![Variant::PORTABLE, quarters];
     for lanes_per_row in [4, 8, 32] {
         variants.push(Variant {
             subgroups: true,
@@ -46,7 +52,7 @@ pub(super) fn matrices() -> Vec<(MatrixShape, Variant)> {
         };
         let mut variants = variants();
         if has_shared_parts(ty) {
-            variants.truncate(2);
+            variants.truncate(3);
         }
         variants.into_iter().map(move |variant| (shape, variant))
     };

@@ -63,6 +63,7 @@ pub(super) fn modules(
     arithmetic: Arithmetic,
     variant: Variant,
 ) -> Kernel {
+    let kernel = lines(kernel, matrices.len());
     if variant.barrier_free {
         return variant
             .enable(arithmetic.blocks(kernel))
@@ -90,6 +91,14 @@ pub(super) fn modules(
         Arithmetic::F16 | Arithmetic::I8 => kernel.module(wgsl!("shared/tile/x_block")),
     };
     kernel.module(wgsl!("matmul"))
+}
+
+/// Adds the module of a tile's lines, which are rows of one matrix or of two.
+pub(super) fn lines(kernel: Kernel, matrices: usize) -> Kernel {
+    kernel.module(match matrices {
+        1 => wgsl!("shared/tile/lines/plain"),
+        _ => wgsl!("shared/tile/lines/gated"),
+    })
 }
 
 /// Workgroups of a product of `tokens` by `rows`, counting the rows of all matrices.

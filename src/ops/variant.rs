@@ -18,6 +18,9 @@ pub struct Variant {
     pub rows_per_group: u32,
     /// Lanes of a matvec's workgroup.
     pub workgroup: u32,
+    /// Four lanes share a block of a matvec in f32, so that neighbours read neighbouring words; the number of lanes per row
+    /// depends on the rows then, not on the fields above (see `matvec`). Requires subgroups of four lanes or more.
+    pub quarters: bool,
     /// Kernels avoid barriers: a tile of a matmul is in the registers of a single lane, and the lanes of a
     /// subgroup share a query head of attention. Requires subgroups.
     pub barrier_free: bool,
@@ -40,6 +43,7 @@ impl Variant {
         lanes_per_row: 8,
         rows_per_group: 2,
         workgroup: 64,
+        quarters: false,
         barrier_free: false,
         large_tiles_from: 1,
         matvec: Arithmetic::F32,
@@ -64,6 +68,9 @@ impl Variant {
             false => "portable".into(),
         };
         let mut name = reductions;
+        if self.quarters {
+            name.push_str(", quarters of blocks");
+        }
         if self.barrier_free {
             name.push_str(", no barriers");
         }

@@ -73,6 +73,7 @@ pub fn candidates(device: &ComputeDevice, barriers_are_expensive: bool) -> Vec<V
             enable_directives: report.backend == "BrowserWebGpu",
             lanes_per_row: report.subgroup_min_lanes.min(32),
             rows_per_group: 4,
+            quarters: !barriers_are_expensive && report.subgroup_min_lanes >= 4,
             ..portable
         };
         // Emulated lanes are few and each load is expensive: one load of inputs serves more rows.

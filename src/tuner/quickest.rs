@@ -1,6 +1,8 @@
 //! Choices by measurement: arithmetic that is clearly faster on a device than f32 and computes
 //! correctly, and sizes of tiles. One matrix represents all of a model.
 
+use burn::tensor::Tensor;
+
 use super::self_test::agrees;
 use crate::{
     Error, Result,
@@ -18,7 +20,6 @@ use crate::{
 const MEASURED: [usize; 2] = [4096, 2048];
 const MATVEC_TOKENS: usize = 1;
 const MATMUL_TOKENS: usize = 128;
-/// Launches of one replay: enough that waiting for the device does not dominate.
 const MATVEC_LAUNCHES: usize = 32;
 const MATMUL_LAUNCHES: usize = 2;
 /// With this many tokens the measured matrix makes [`TILES`] large tiles.
@@ -86,19 +87,17 @@ async fn best(
     if others.is_empty() {
         return Ok(f32);
     }
-    let f32_ms = bench.launch_ms(f32, tokens).await?;
-    let mut quicker = Vec::new();
-    for &variant in others {
-        if bench.left_ms <= 0.0 {
-            break;
-        }
-        match bench.launch_ms(variant, tokens).await {
-            Ok(ms) if ms < GAIN * f32_ms => quicker.push((ms, variant)),
-            Err(Error::DeviceLost(why)) => return Err(Error::DeviceLost(why)),
-            // A variant that does not compile or run is skipped.
-            Ok(_) | Err(_) => {}
-        }
-    }
+    let mut variants = vec![f32];
+    variants.extend(others);
+    let times_ms = bench.launch_ms(&variants, tokens).await?;
+    let Some(f32_ms) = times_ms[0] else {
+        return Ok(f32);
+    };
+    let timed = times_ms.into_iter().zip(variants).skip(1);
+    let mut quicker: Vec<_> = timed
+        .filter_map(|(ms, variant)| Some((ms?, variant)))
+        .filter(|(ms, _)| *ms < GAIN * f32_ms)
+        .collect();
     quicker.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     for (_, variant) in quicker {
         match agrees(bench.device, variant, types, tokens > MAX_TOKENS).await {
@@ -117,12 +116,11 @@ async fn large_tiles_from(bench: &mut Bench<'_>, variant: Variant) -> Result<u32
         large_tiles_from,
         ..variant
     };
-    let large_ms = bench.launch_ms(from(TILES), TILES_TOKENS).await?;
-    if bench.left_ms <= 0.0 {
-        return Ok(NARROW);
-    }
-    let small_ms = bench.launch_ms(from(TILES + 1), TILES_TOKENS).await?;
-    Ok(if small_ms < large_ms { WIDE } else { NARROW })
+    let sizes = [from(TILES), from(TILES + 1)];
+    Ok(match bench.launch_ms(&sizes, TILES_TOKENS).await?[..] {
+        [Some(large_ms), Some(small_ms)] if small_ms < large_ms => WIDE,
+        _ => NARROW,
+    })
 }
 
 /// The measured matrix, and the time that is left for measuring.
@@ -133,53 +131,106 @@ struct Bench<'a> {
     left_ms: f64,
 }
 
+/// The recorded launches of a variant and their times.
+struct Timed {
+    graph: Graph<()>,
+    /// Replays that take [`ROUND_MS`].
+    replays: usize,
+    best_ms: f64,
+}
+
 impl Bench<'_> {
-    /// Milliseconds of one product of `tokens` inputs.
-    async fn launch_ms(&mut self, variant: Variant, tokens: usize) -> Result<f64> {
-        let (device, recorder, matrix) = (self.device, self.recorder, &self.matrix);
-        let MatrixShape { cols, .. } = matrix.shape;
-        let x = upload(vec![1.0; tokens * cols], [tokens, cols], device.tensors());
-        let launches = if tokens <= MAX_TOKENS {
-            MATVEC_LAUNCHES
-        } else {
-            MATMUL_LAUNCHES
-        };
-        // Each launch adds to the result of the one before it, as layers do: launches that overlap would hide a device's idle
-        // processors.
-        let graph = Graph::record(recorder, || {
-            let mut residual = None;
-            for _ in 0..launches {
-                let addends = Addends {
-                    residual,
-                    ..Addends::default()
-                };
-                residual = Some(if tokens <= MAX_TOKENS {
-                    matvec(x.clone(), None, matrix, addends, Finish::Plain, variant)
-                } else {
-                    matmul(x.clone(), matrix, addends, Finish::Plain, variant)
-                });
-            }
-        });
-        let graph = graph.await?;
-        let start_ms = device.now_ms();
-        let (mut replays, mut rounds, mut best_ms) = (1, 0, f64::INFINITY);
-        while rounds < ROUNDS && (rounds == 0 || device.now_ms() - start_ms < self.left_ms) {
-            let round_start_ms = device.now_ms();
-            for _ in 0..replays {
-                // SAFETY: `x` and `matrix` outlive the graph, and nothing else uses them meanwhile.
-                unsafe { graph.replay(recorder)? };
-            }
-            device.sync().await?;
-            let round_ms = device.now_ms() - round_start_ms;
-            if rounds == 0 && round_ms < ROUND_MS {
-                replays *= 2;
-                continue;
-            }
-            best_ms = best_ms.min(round_ms);
-            rounds += 1;
+    /// Milliseconds of one product of `tokens` inputs with each of `variants`. `None` for one that does not compile, and for all
+    /// once the time is used up. The variants take turns: the clock of a device that was idle rises while it works, and would
+    /// favour the last one.
+    async fn launch_ms(&mut self, variants: &[Variant], tokens: usize) -> Result<Vec<Option<f64>>> {
+        if self.left_ms <= 0.0 {
+            return Ok(vec![None; variants.len()]);
         }
-        self.left_ms -= device.now_ms() - start_ms;
-        Ok(best_ms / (replays * launches) as f64)
+        let x = self.inputs(tokens);
+        let mut timed = Vec::new();
+        for &variant in variants {
+            timed.push(match self.record(&x, variant).await {
+                Ok(graph) => Some(Timed {
+                    graph,
+                    replays: 1,
+                    best_ms: f64::INFINITY,
+                }),
+                Err(Error::DeviceLost(why)) => return Err(Error::DeviceLost(why)),
+                Err(_) => None,
+            });
+        }
+        let start_ms = self.device.now_ms();
+        for timed in timed.iter_mut().flatten() {
+            while self.replay(timed).await? < ROUND_MS {
+                timed.replays *= 2;
+            }
+        }
+        for round in 0..ROUNDS {
+            if round > 0 && self.device.now_ms() - start_ms > self.left_ms {
+                break;
+            }
+            for timed in timed.iter_mut().flatten() {
+                timed.best_ms = timed.best_ms.min(self.replay(timed).await?);
+            }
+        }
+        self.left_ms -= self.device.now_ms() - start_ms;
+        let launches = launches(tokens);
+        let each = |timed: Timed| timed.best_ms / (timed.replays * launches) as f64;
+        Ok(timed.into_iter().map(|timed| timed.map(each)).collect())
+    }
+
+    fn inputs(&self, tokens: usize) -> Tensor<2> {
+        let cols = self.matrix.shape.cols;
+        upload(
+            vec![1.0; tokens * cols],
+            [tokens, cols],
+            self.device.tensors(),
+        )
+    }
+
+    /// Records the launches of a replay. Each adds to the result of the one before it, as layers do: launches that overlap
+    /// would hide a device's idle processors.
+    async fn record(&self, x: &Tensor<2>, variant: Variant) -> Result<Graph<()>> {
+        let [tokens, _] = x.dims();
+        let launch = |residual| {
+            let addends = Addends {
+                residual,
+                ..Addends::default()
+            };
+            match tokens <= MAX_TOKENS {
+                true => matvec(
+                    x.clone(),
+                    None,
+                    &self.matrix,
+                    addends,
+                    Finish::Plain,
+                    variant,
+                ),
+                false => matmul(x.clone(), &self.matrix, addends, Finish::Plain, variant),
+            }
+        };
+        let pass = || (0..launches(tokens)).fold(None, |sum, _| Some(launch(sum)));
+        Graph::record(self.recorder, || drop(pass())).await
+    }
+
+    /// Milliseconds of the replays of a round.
+    async fn replay(&self, timed: &Timed) -> Result<f64> {
+        let start_ms = self.device.now_ms();
+        for _ in 0..timed.replays {
+            // SAFETY: the inputs and the matrix outlive the graph, and nothing else uses them meanwhile.
+            unsafe { timed.graph.replay(self.recorder)? };
+        }
+        self.device.sync().await?;
+        Ok(self.device.now_ms() - start_ms)
+    }
+}
+
+/// Launches of one replay: enough that waiting for the device does not dominate.
+fn launches(tokens: usize) -> usize {
+    match tokens <= MAX_TOKENS {
+        true => MATVEC_LAUNCHES,
+        false => MATMUL_LAUNCHES,
     }
 }
 

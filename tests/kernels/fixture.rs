@@ -42,6 +42,12 @@ pub fn variants(gpu: &Gpu) -> Vec<Variant> {
     });
     if gpu.report().subgroups {
         let lanes_per_row = gpu.report().subgroup_min_lanes.min(32);
+        variants.push(Variant {
+            subgroups: true,
+            lanes_per_row,
+            quarters: true,
+            ..Variant::PORTABLE
+        });
         for (rows_per_group, workgroup, barrier_free) in [
             (1, 64, false),
             (4, 64, false),

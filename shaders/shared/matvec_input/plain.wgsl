@@ -7,10 +7,10 @@ fn input_tokens() -> u32 {
     return min(arrayLength(&x) / (COLS / 4u), TOKENS);
 }
 
-// Loads a token's 32 inputs of a block (zero past COLS). Returns 0, because no norm needs the sum of squares.
-fn load_input(token: u32, block: u32, out: ptr<function, array<vec4<f32>, 8>>) -> f32 {
-    for (var i = 0u; i < 8u; i++) {
-        let at = block * 8u + i;
+// Loads a token's inputs of the lane's part of a block (zero past COLS). Returns 0, because no norm needs the sum of squares.
+fn load_input(token: u32, block: u32, out: ptr<function, Fours>) -> f32 {
+    for (var i = 0u; i < FOURS; i++) {
+        let at = block * 8u + four_at(i);
         if (COLS % 32u == 0u || at < COLS / 4u) {
             (*out)[i] = x[token * (COLS / 4u) + at];
         } else {

@@ -9,11 +9,11 @@ fn input_tokens() -> u32 {
     return min(arrayLength(&x) / (COLS / 4u), TOKENS);
 }
 
-// Loads a token's 32 inputs of a block (zero past COLS) and returns the sum of their squares.
-fn load_input(token: u32, block: u32, out: ptr<function, array<vec4<f32>, 8>>) -> f32 {
+// Loads a token's inputs of the lane's part of a block (zero past COLS) and returns the sum of their squares.
+fn load_input(token: u32, block: u32, out: ptr<function, Fours>) -> f32 {
     var sum_of_squares = 0.0;
-    for (var i = 0u; i < 8u; i++) {
-        let at = block * 8u + i;
+    for (var i = 0u; i < FOURS; i++) {
+        let at = block * 8u + four_at(i);
         if (COLS % 32u == 0u || at < COLS / 4u) {
             let value = x[token * (COLS / 4u) + at];
             sum_of_squares += dot(value, value);

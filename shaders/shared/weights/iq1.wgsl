@@ -24,8 +24,8 @@ fn weights_open(block: u32) -> weights_Block {
     return weights_Block(weights_quants[block], factors, -0.875 - 0.25 * vec4<f32>(down));
 }
 
-// Weights 4 * i to 4 * i + 3.
-fn weights_four(block: weights_Block, i: u32) -> vec4<f32> {
-    let q = weights_bytes((block.quants[i / 4u] >> (i % 4u * 2u)) & 0x03030303u);
-    return block.factors[i / 4u] * (q + block.offsets[i / 2u]);
+// Weights 16 * half + 4 * word and the next three.
+fn weights_four(block: weights_Block, half: u32, word: u32) -> vec4<f32> {
+    let q = weights_bytes((block.quants[half] >> (word * 2u)) & 0x03030303u);
+    return block.factors[half] * (q + block.offsets[half * 2u + word / 2u]);
 }

@@ -22,9 +22,9 @@ fn weights_open(block: u32) -> weights_Block {
     return weights_Block(levels, weights_quants[block * 3u + 2u], factors);
 }
 
-// Weights 4 * i to 4 * i + 3.
-fn weights_four(block: weights_Block, i: u32) -> vec4<f32> {
-    let level = weights_bytes((block.levels[i / 4u] >> (i % 4u * 2u)) & 0x03030303u);
-    let signs = 1.0 - 2.0 * weights_bytes((block.signs >> i) & 0x01010101u);
-    return block.factors[i / 4u] * signs * (level * (0.5 * level + 16.5) + 8.0);
+// Weights 16 * half + 4 * word and the next three.
+fn weights_four(block: weights_Block, half: u32, word: u32) -> vec4<f32> {
+    let level = weights_bytes((block.levels[half] >> (word * 2u)) & 0x03030303u);
+    let signs = 1.0 - 2.0 * weights_bytes((block.signs >> (half * 4u + word)) & 0x01010101u);
+    return block.factors[half] * signs * (level * (0.5 * level + 16.5) + 8.0);
 }

@@ -5,5 +5,5 @@
 
 fn weights_open(block: u32) -> weights_Block {
     let d = unpack2x16float(weights_scales[block / 2u])[block % 2u];
-    return weights_Block(weights_quants[block], d);
+    return weights_Block(weights_nibbles(block), d);
 }

@@ -10,5 +10,5 @@ fn weights_open(block: u32) -> weights_Block {
     let low = (scales.y >> (run * 4u)) & 15u;
     let high = (scales.x >> (16u + run * 2u)) & 3u;
     let factor = unpack2x16float(scales.x).x * (f32(i32(low | (high << 4u))) - 32.0);
-    return weights_Block(weights_quants[block], factor);
+    return weights_Block(weights_nibbles(block), factor);
 }

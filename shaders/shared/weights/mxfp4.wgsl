@@ -5,18 +5,18 @@
 @group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<u32>; // four exponents per word
 
 struct weights_Block {
-    quants: vec4<u32>,
+    nibbles: weights_Nibbles,
     factor: f32,
 }
 
 fn weights_open(block: u32) -> weights_Block {
     let exponent = (weights_scales[block / 4u] >> (block % 4u * 8u)) & 255u;
     // Half of the power, since weights_four doubles the values. Powers up to 2^-127 become zero.
-    return weights_Block(weights_quants[block], bitcast<f32>((max(exponent, 1u) - 1u) << 23u));
+    return weights_Block(weights_nibbles(block), bitcast<f32>((max(exponent, 1u) - 1u) << 23u));
 }
 
-// Weights 4 * i to 4 * i + 3.
-fn weights_four(block: weights_Block, i: u32) -> vec4<f32> {
-    let q = (block.quants[i % 4u] >> (i / 4u * 4u)) & 0x0f0f0f0fu;
+// Weights 16 * half + 4 * word and the next three.
+fn weights_four(block: weights_Block, half: u32, word: u32) -> vec4<f32> {
+    let q = weights_four_nibbles(block.nibbles, half, word);
     return block.factor * weights_doubled(weights_bytes(q));
 }

@@ -5,7 +5,7 @@
 @group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<u32>; // [rows * blocks / 2], four scales
 
 struct weights_Block {
-    quants: vec4<u32>,
+    nibbles: weights_Nibbles,
     factors: vec2<f32>,
 }
 
@@ -18,11 +18,11 @@ fn weights_half_scale(bits: u32) -> f32 {
 fn weights_open(block: u32) -> weights_Block {
     let scales = weights_scales[block / 2u] >> (block % 2u * 16u);
     let factors = vec2<f32>(weights_half_scale(scales), weights_half_scale(scales >> 8u));
-    return weights_Block(weights_quants[block], factors);
+    return weights_Block(weights_nibbles(block), factors);
 }
 
-// Weights 4 * i to 4 * i + 3.
-fn weights_four(block: weights_Block, i: u32) -> vec4<f32> {
-    let q = (block.quants[i % 4u] >> (i / 4u * 4u)) & 0x0f0f0f0fu;
-    return block.factors[i / 4u] * weights_doubled(weights_bytes(q));
+// Weights 16 * half + 4 * word and the next three.
+fn weights_four(block: weights_Block, half: u32, word: u32) -> vec4<f32> {
+    let q = weights_four_nibbles(block.nibbles, half, word);
+    return block.factors[half] * weights_doubled(weights_bytes(q));
 }

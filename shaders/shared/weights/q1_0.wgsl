@@ -14,7 +14,7 @@ fn weights_open(block: u32) -> weights_Block {
     return weights_Block(weights_quants[block], d);
 }
 
-// Weights 4 * i to 4 * i + 3.
-fn weights_four(block: weights_Block, i: u32) -> vec4<f32> {
-    return block.d * (2.0 * weights_bytes((block.bits >> i) & 0x01010101u) - 1.0);
+// Weights 16 * half + 4 * word and the next three.
+fn weights_four(block: weights_Block, half: u32, word: u32) -> vec4<f32> {
+    return block.d * (2.0 * weights_bytes((block.bits >> (half * 4u + word)) & 0x01010101u) - 1.0);
 }

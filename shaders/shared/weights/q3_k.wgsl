@@ -27,9 +27,9 @@ fn weights_open(block: u32) -> weights_Block {
     return weights_Block(quants, weights_quants[at + 2u], factors);
 }
 
-// Weights 4 * i to 4 * i + 3.
-fn weights_four(block: weights_Block, i: u32) -> vec4<f32> {
-    let low = (block.low[i / 4u] >> (i % 4u * 2u)) & 0x03030303u;
-    let high = ((block.high >> i) & 0x01010101u) << 2u;
-    return block.factors[i / 4u] * (weights_bytes(low | high) - 4.0);
+// Weights 16 * half + 4 * word and the next three.
+fn weights_four(block: weights_Block, half: u32, word: u32) -> vec4<f32> {
+    let low = (block.low[half] >> (word * 2u)) & 0x03030303u;
+    let high = ((block.high >> (half * 4u + word)) & 0x01010101u) << 2u;
+    return block.factors[half] * (weights_bytes(low | high) - 4.0);
 }

@@ -5,5 +5,5 @@
 
 fn weights_open(block: u32) -> weights_Block {
     let affine = unpack2x16float(weights_scales[block]);
-    return weights_Block(weights_quants[block], affine.x, affine.y);
+    return weights_Block(weights_nibbles(block), affine.x, affine.y);
 }

@@ -5,5 +5,5 @@
 
 fn weights_open(block: u32) -> weights_Block {
     let affine = weights_affine(weights_scales[block / 8u], block % 8u);
-    return weights_Block(weights_quants[block], affine.x, affine.y);
+    return weights_Block(weights_nibbles(block), affine.x, affine.y);
 }

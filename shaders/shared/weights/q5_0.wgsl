@@ -11,5 +11,5 @@ fn weights_open(block: u32) -> weights_Block {
     let odd = block % 2u == 1u;
     let high = select(first, (first >> 16u) | (second << 16u), odd);
     let d = unpack2x16float(select(second, second >> 16u, odd)).x;
-    return weights_Block(weights_quants[block], high, d, -16.0 * d);
+    return weights_Block(weights_nibbles(block), high, d, -16.0 * d);
 }

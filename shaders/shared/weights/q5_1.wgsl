@@ -6,5 +6,5 @@
 fn weights_open(block: u32) -> weights_Block {
     let scales = weights_scales[block];
     let affine = unpack2x16float(scales.y);
-    return weights_Block(weights_quants[block], scales.x, affine.x, affine.y);
+    return weights_Block(weights_nibbles(block), scales.x, affine.x, affine.y);
 }

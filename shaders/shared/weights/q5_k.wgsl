@@ -8,7 +8,7 @@ fn weights_open(block: u32) -> weights_Block {
     let superblock = block / 8u;
     let run = block % 8u;
     let affine = weights_affine(weights_scales[superblock], run);
-    let low = weights_quants[superblock * 10u + run];
+    let nibbles = weights_nibbles(superblock * 10u + run);
     let high = weights_quants[superblock * 10u + 8u + run / 4u][run % 4u];
-    return weights_Block(low, high, affine.x, affine.y);
+    return weights_Block(nibbles, high, affine.x, affine.y);
 }

@@ -7,7 +7,7 @@
 @group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<u32>; // [super-blocks, 5]
 
 struct weights_Block {
-    low: vec4<u32>,
+    nibbles: weights_Nibbles,
     high: vec2<u32>,
     factors: vec2<f32>,
 }
@@ -17,15 +17,15 @@ fn weights_open(block: u32) -> weights_Block {
     let run = block % 8u;
     let scales = bitcast<i32>(weights_scales[superblock * 5u + run / 2u] << (16u - run % 2u * 16u));
     let d = unpack2x16float(weights_scales[superblock * 5u + 4u]).x;
-    let low = weights_quants[superblock * 12u + run];
+    let nibbles = weights_nibbles(superblock * 12u + run);
     let highs = weights_quants[superblock * 12u + 8u + run / 2u];
     let high = select(highs.xy, highs.zw, run % 2u == 1u);
-    return weights_Block(low, high, d * vec2<f32>(vec2<i32>((scales << 8u) >> 24u, scales >> 24u)));
+    return weights_Block(nibbles, high, d * vec2<f32>(vec2<i32>((scales << 8u) >> 24u, scales >> 24u)));
 }
 
-// Weights 4 * i to 4 * i + 3.
-fn weights_four(block: weights_Block, i: u32) -> vec4<f32> {
-    let low = (block.low[i % 4u] >> (i / 4u * 4u)) & 0x0f0f0f0fu;
-    let high = ((block.high[i / 4u] >> (i % 4u * 2u)) & 0x03030303u) << 4u;
-    return block.factors[i / 4u] * (weights_bytes(low | high) - 32.0);
+// Weights 16 * half + 4 * word and the next three.
+fn weights_four(block: weights_Block, half: u32, word: u32) -> vec4<f32> {
+    let low = weights_four_nibbles(block.nibbles, half, word);
+    let high = ((block.high[half] >> (word * 2u)) & 0x03030303u) << 4u;
+    return block.factors[half] * (weights_bytes(low | high) - 32.0);
 }

@@ -132,6 +132,8 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches, form: Form) -> 
     let grammar = grammar(fields)?;
     let mut structured = structured_outputs::read(fields, switches.open_objects)?;
     structured.extend(json_schema(fields)?);
+    // Clients of several versions of vLLM write a constraint in the old and in the new form.
+    let structured = without_repetitions(structured);
     let mut given: Vec<&str> = Vec::new();
     given.extend(format.is_some().then_some(format_field));
     given.extend(grammar.is_some().then_some(GRAMMAR));
@@ -171,6 +173,17 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches, form: Form) -> 
         (None, None, Some(tools)) => Constraint::Tools(tools),
         (None, None, None) => Constraint::None,
     })
+}
+
+/// The constraints that differ, in their order.
+fn without_repetitions(given: Vec<Structured>) -> Vec<Structured> {
+    let mut different: Vec<Structured> = Vec::new();
+    for constraint in given {
+        if different.iter().all(|it| it.source != constraint.source) {
+            different.push(constraint);
+        }
+    }
+    different
 }
 
 fn response_format(fields: &Fields) -> Result<Option<GrammarSource>> {

@@ -2,7 +2,7 @@
 
 use super::{
     codec::all_quants,
-    declaration::{Declaration, Quantize, weights_wgsl},
+    declaration::{Declaration, Quantize, forms},
     floats::Floats,
     kernel_order::Values,
 };
@@ -19,7 +19,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 16,
     scale_bytes: 0,
     scale_words: &[],
-    wgsl: weights_wgsl!("parts/halves", "bf16"),
+    wgsl: forms!(["halves"] "bf16"),
     i8_wgsl: None,
     repack: all_quants,
     decode,

@@ -18,8 +18,8 @@ pub(crate) struct Declaration {
     pub(super) scale_bytes: usize,
     /// The content of the words of scales, repeating.
     pub(super) scale_words: &'static [ScaleWord],
-    /// The modules in `shaders/shared/weights` that read the type, in order.
-    pub(super) wgsl: &'static str,
+    /// The modules in `shaders/shared/weights` that read the type.
+    pub(super) wgsl: Forms,
     /// The module for products of bytes, if there is one.
     pub(super) i8_wgsl: Option<&'static str>,
     /// Appends whole file blocks in the layout of the kernels, quants and scales apart.
@@ -29,6 +29,14 @@ pub(crate) struct Declaration {
     pub(super) decode: fn(quants: &[u8], scales: &[u8], run: usize) -> Values,
     /// `None` for types that are only read.
     pub(super) quantize: Option<Quantize>,
+}
+
+/// The modules that read a type, by the part of a block that a lane reads.
+pub(crate) struct Forms {
+    /// Lanes read whole blocks.
+    pub(super) whole: &'static str,
+    /// Four lanes share a block.
+    pub(super) quarter: &'static str,
 }
 
 /// The conversion of values to blocks of a type.
@@ -58,7 +66,7 @@ pub enum ScaleWord {
 
 /// The text of modules in `shaders/shared/weights`, one after the other.
 macro_rules! weights_wgsl {
-    ($($file:literal),*) => {
+    ($($file:expr),*) => {
         concat!($(
             include_str!(concat!(
                 env!("CARGO_MANIFEST_DIR"),
@@ -71,3 +79,18 @@ macro_rules! weights_wgsl {
     };
 }
 pub(super) use weights_wgsl;
+
+/// The [`Forms`] of a type: modules that exist in `whole` and in `quarter`, in brackets, and the modules of both forms.
+macro_rules! forms {
+    ([$($form:literal),*] $($file:literal),*) => {
+        $crate::tensor_types::declaration::Forms {
+            whole: $crate::tensor_types::declaration::weights_wgsl!(
+                $(concat!("whole/", $form),)* $($file),*
+            ),
+            quarter: $crate::tensor_types::declaration::weights_wgsl!(
+                $(concat!("quarter/", $form),)* $($file),*
+            ),
+        }
+    };
+}
+pub(super) use forms;

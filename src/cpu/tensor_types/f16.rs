@@ -2,7 +2,7 @@
 
 use super::{
     codec::{all_quants, f16_at, push_f16},
-    declaration::{Declaration, Quantize, weights_wgsl},
+    declaration::{Declaration, Quantize, forms},
     floats::Floats,
     kernel_order::Values,
 };
@@ -16,7 +16,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 16,
     scale_bytes: 0,
     scale_words: &[],
-    wgsl: weights_wgsl!("parts/halves", "f16"),
+    wgsl: forms!(["halves"] "f16"),
     i8_wgsl: None,
     repack: all_quants,
     decode,

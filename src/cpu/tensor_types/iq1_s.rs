@@ -2,7 +2,7 @@
 
 use super::{
     codebook::{self, Codebook, half},
-    declaration::{Declaration, ScaleWord, weights_wgsl},
+    declaration::{Declaration, ScaleWord, forms},
     grids, iq1,
 };
 
@@ -19,7 +19,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 2,
     scale_bytes: 12,
     scale_words: &[ScaleWord::Bits, ScaleWord::Bits, ScaleWord::LowerHalf],
-    wgsl: weights_wgsl!("parts/blocks", "iq1"),
+    wgsl: forms!(["blocks"] "parts/bytes", "iq1"),
     i8_wgsl: None,
     repack: iq1::repack::<Format>,
     decode: iq1::decode,

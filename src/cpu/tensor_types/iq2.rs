@@ -3,7 +3,7 @@
 
 use super::{
     codebook::{self, Codebook},
-    declaration::{Declaration, ScaleWord, weights_wgsl},
+    declaration::{Declaration, ScaleWord, forms},
 };
 
 /// The declaration of a type, which differs in its id and its block.
@@ -16,7 +16,7 @@ pub(super) const fn declaration<C: Codebook>(gguf_id: u32) -> Declaration {
         kernel_block_words: 3,
         scale_bytes: 12,
         scale_words: &[ScaleWord::Bits, ScaleWord::Bits, ScaleWord::LowerHalf],
-        wgsl: weights_wgsl!("parts/blocks", "iq2"),
+        wgsl: forms!(["blocks"] "parts/bytes", "iq2"),
         i8_wgsl: None,
         repack: codebook::repack::<C>,
         decode: codebook::decode::<C>,

@@ -3,7 +3,7 @@
 
 use super::{
     codebook::{self, Codebook, even_signs},
-    declaration::{Declaration, ScaleWord, weights_wgsl},
+    declaration::{Declaration, ScaleWord, forms},
     grids, iq3,
     quantized::word,
 };
@@ -20,7 +20,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 8,
     scale_words: &[ScaleWord::Bits, ScaleWord::LowerHalf],
-    wgsl: weights_wgsl!("parts/blocks", "parts/iq3", "iq3_xxs"),
+    wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/iq3", "iq3_xxs"),
     i8_wgsl: None,
     repack: codebook::repack::<Format>,
     decode: codebook::decode::<Format>,

@@ -3,7 +3,7 @@
 use super::{
     block_scales::one_scale,
     codec::{f16_at, scales_first},
-    declaration::{Declaration, ScaleWord, weights_wgsl},
+    declaration::{Declaration, ScaleWord, forms},
     kernel_order::{Values, nibble},
     planes,
     quantized::{Quantized, file_nibbles},
@@ -28,7 +28,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 2,
     scale_words: &[ScaleWord::Halves],
-    wgsl: weights_wgsl!("parts/iq4", "parts/blocks", "iq4_nl"),
+    wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/iq4", "iq4_nl"),
     i8_wgsl: None,
     repack: scales_first::<BYTES, 2>,
     decode,

@@ -3,7 +3,7 @@
 
 use super::{
     codec::{f16_at, scales_first},
-    declaration::{Declaration, ScaleWord, weights_wgsl},
+    declaration::{Declaration, ScaleWord, forms},
     iq4_nl::TABLE,
     kernel_order::{Values, nibble},
     planes,
@@ -25,7 +25,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 8,
     scale_words: &[ScaleWord::LowerHalf, ScaleWord::Bits],
-    wgsl: weights_wgsl!("parts/iq4", "parts/blocks", "iq4_xs"),
+    wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/iq4", "iq4_xs"),
     i8_wgsl: None,
     repack: scales_first::<BYTES, QUANTS>,
     decode,

@@ -2,7 +2,7 @@
 //! exponent byte e and 4-bit floats q.
 
 use super::{
-    declaration::{Declaration, ScaleWord, weights_wgsl},
+    declaration::{Declaration, ScaleWord, forms},
     kernel_order::{Values, nibble, push_nibbles},
     planes,
     quantized::{Quantized, add_scaled, file_nibbles},
@@ -25,7 +25,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 1,
     scale_words: &[ScaleWord::Exponents],
-    wgsl: weights_wgsl!("parts/blocks", "parts/e2m1", "mxfp4"),
+    wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/e2m1", "mxfp4"),
     i8_wgsl: None,
     repack,
     decode,

@@ -3,7 +3,7 @@
 
 use super::{
     codec::f16_at,
-    declaration::{Declaration, ScaleWord, weights_wgsl},
+    declaration::{Declaration, ScaleWord, forms},
     kernel_order::{BLOCK_COLS, Values, nibble, push_nibbles},
     mxfp4::{self, DOUBLED},
     planes,
@@ -30,7 +30,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 4,
     scale_words: &[ScaleWord::SmallFloats],
-    wgsl: weights_wgsl!("parts/blocks", "parts/e2m1", "nvfp4"),
+    wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/e2m1", "nvfp4"),
     i8_wgsl: None,
     repack,
     decode,

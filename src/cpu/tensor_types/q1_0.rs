@@ -3,7 +3,7 @@
 use super::{
     block_scales::one_scale,
     codec::f16_at,
-    declaration::{Declaration, ScaleWord, weights_wgsl},
+    declaration::{Declaration, ScaleWord, forms},
     kernel_order::{BLOCK_COLS, Values, bit, push_bits},
     planes,
     quantized::{Quantized, columns, file_bits, word},
@@ -23,7 +23,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 1,
     scale_bytes: 2,
     scale_words: &[ScaleWord::Halves],
-    wgsl: weights_wgsl!("parts/blocks", "q1_0"),
+    wgsl: forms!(["blocks"] "parts/bytes", "q1_0"),
     i8_wgsl: None,
     repack,
     decode,

@@ -3,7 +3,7 @@
 use super::{
     block_scales::one_scale,
     codec::f16_at,
-    declaration::{Declaration, ScaleWord, weights_wgsl},
+    declaration::{Declaration, ScaleWord, forms},
     kernel_order::{BLOCK_COLS, Values, pair, push_pairs},
     quantized::{Quantized, columns},
 };
@@ -22,7 +22,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 2,
     scale_bytes: 2,
     scale_words: &[ScaleWord::Halves],
-    wgsl: weights_wgsl!("parts/blocks", "parts/ternary", "q2_0"),
+    wgsl: forms!(["blocks"] "parts/bytes", "parts/ternary", "q2_0"),
     i8_wgsl: None,
     repack,
     decode,

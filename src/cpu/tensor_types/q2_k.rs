@@ -3,7 +3,7 @@
 
 use super::{
     codec::f16_at,
-    declaration::{Declaration, ScaleWord, weights_wgsl},
+    declaration::{Declaration, ScaleWord, forms},
     kernel_order::{BLOCK_COLS, Values, pair, push_pairs},
     quantized::{Quantized, columns, copy_f16, weighted, word},
 };
@@ -32,7 +32,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
         ScaleWord::Bits,
         ScaleWord::Halves,
     ],
-    wgsl: weights_wgsl!("parts/blocks", "q2_k"),
+    wgsl: forms!(["blocks"] "parts/bytes", "q2_k"),
     i8_wgsl: None,
     repack,
     decode,

@@ -3,7 +3,7 @@
 
 use super::{
     codec::f16_at,
-    declaration::{Declaration, ScaleWord, weights_wgsl},
+    declaration::{Declaration, ScaleWord, forms},
     kernel_order::{BLOCK_COLS, Values, bit, pair, push_bits, push_pairs},
     quantized::{Quantized, columns, copy_f16, weighted, word},
 };
@@ -33,7 +33,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
         ScaleWord::Bits,
         ScaleWord::LowerHalf,
     ],
-    wgsl: weights_wgsl!("parts/blocks", "q3_k"),
+    wgsl: forms!(["blocks"] "parts/bytes", "q3_k"),
     i8_wgsl: None,
     repack,
     decode,

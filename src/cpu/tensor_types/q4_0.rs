@@ -3,7 +3,7 @@
 use super::{
     block_scales::one_scale,
     codec::{f16_at, inverse_or_zero, push_f16, scales_first, signed_extreme},
-    declaration::{Declaration, Quantize, ScaleWord, weights_wgsl},
+    declaration::{Declaration, Quantize, ScaleWord, forms, weights_wgsl},
     kernel_order::{Values, nibble, push_nibbles},
     quantized::{Quantized, file_nibbles},
 };
@@ -22,7 +22,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 2,
     scale_words: &[ScaleWord::Halves],
-    wgsl: weights_wgsl!("parts/nibbles", "parts/blocks", "q4_0"),
+    wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/nibbles", "q4_0"),
     i8_wgsl: Some(weights_wgsl!("i8/q4_0")),
     repack: scales_first::<BYTES, 2>,
     decode,

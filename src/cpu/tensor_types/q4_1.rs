@@ -4,7 +4,7 @@
 use super::{
     block_scales::scale_and_minimum,
     codec::{extremes, f16_at, inverse_or_zero, push_f16, scales_first},
-    declaration::{Declaration, Quantize, ScaleWord, weights_wgsl},
+    declaration::{Declaration, Quantize, ScaleWord, forms},
     kernel_order::{Values, nibble, push_nibbles},
     quantized::{Quantized, file_nibbles},
 };
@@ -23,7 +23,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 4,
     scale_words: &[ScaleWord::Halves],
-    wgsl: weights_wgsl!("parts/nibbles", "parts/blocks", "q4_1"),
+    wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/nibbles", "q4_1"),
     i8_wgsl: None,
     repack: scales_first::<BYTES, 4>,
     decode,

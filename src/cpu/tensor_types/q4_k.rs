@@ -2,7 +2,7 @@
 //! and dmin, 6-bit scales and minima per run and 4-bit quants q.
 
 use super::{
-    declaration::{Declaration, Quantize, ScaleWord, weights_wgsl},
+    declaration::{Declaration, Quantize, ScaleWord, forms},
     k_scales::{self, Search},
     kernel_order::{BLOCK_COLS, Values, nibble, push_nibbles},
     quantized::{Quantized, add_scaled, columns, word},
@@ -28,7 +28,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
         ScaleWord::Bits,
         ScaleWord::Bits,
     ],
-    wgsl: weights_wgsl!("parts/nibbles", "parts/blocks", "parts/k_scales", "q4_k"),
+    wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/nibbles", "parts/k_scales", "q4_k"),
     i8_wgsl: None,
     repack,
     decode,

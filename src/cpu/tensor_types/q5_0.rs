@@ -3,7 +3,7 @@
 use super::{
     block_scales::one_scale,
     codec::{f16_at, inverse_or_zero, push_f16, signed_extreme},
-    declaration::{Declaration, Quantize, ScaleWord, weights_wgsl},
+    declaration::{Declaration, Quantize, ScaleWord, forms},
     kernel_order::{Values, five_bits, push_bits},
     q5_1::pack,
     quantized::{Quantized, file_bits, file_nibbles, join, word},
@@ -23,7 +23,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 6,
     scale_words: &[ScaleWord::Bits, ScaleWord::LowerHalf, ScaleWord::UpperHalf],
-    wgsl: weights_wgsl!("parts/fives", "parts/blocks", "q5_0"),
+    wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/fives", "q5_0"),
     i8_wgsl: None,
     repack,
     decode,

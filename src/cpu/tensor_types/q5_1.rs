@@ -4,7 +4,7 @@
 use super::{
     block_scales::scale_and_minimum,
     codec::{extremes, f16_at, inverse_or_zero, push_f16},
-    declaration::{Declaration, Quantize, ScaleWord, weights_wgsl},
+    declaration::{Declaration, Quantize, ScaleWord, forms},
     kernel_order::{Values, five_bits, push_bits, push_nibbles},
     quantized::{Quantized, file_bits, file_nibbles, join, word},
 };
@@ -23,7 +23,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 8,
     scale_words: &[ScaleWord::Bits, ScaleWord::Halves],
-    wgsl: weights_wgsl!("parts/fives", "parts/blocks", "q5_1"),
+    wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/fives", "q5_1"),
     i8_wgsl: None,
     repack,
     decode,

@@ -2,7 +2,7 @@
 //! and dmin, 6-bit scales and minima per run and 5-bit quants q.
 
 use super::{
-    declaration::{Declaration, Quantize, ScaleWord, weights_wgsl},
+    declaration::{Declaration, Quantize, ScaleWord, forms},
     k_scales::{self, Search},
     kernel_order::{BLOCK_COLS, Values, five_bits, push_bits, push_nibbles},
     quantized::{Quantized, add_scaled, columns, word},
@@ -30,7 +30,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
         ScaleWord::Bits,
         ScaleWord::Bits,
     ],
-    wgsl: weights_wgsl!("parts/fives", "parts/blocks", "parts/k_scales", "q5_k"),
+    wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/fives", "parts/k_scales", "q5_k"),
     i8_wgsl: None,
     repack,
     decode,

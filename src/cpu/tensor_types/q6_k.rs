@@ -3,7 +3,7 @@
 
 use super::{
     codec::{f16_at, signed_extreme},
-    declaration::{Declaration, Quantize, ScaleWord, weights_wgsl},
+    declaration::{Declaration, Quantize, ScaleWord, forms},
     kernel_order::{BLOCK_COLS, Values, nibble, pair, push_nibbles, push_pairs},
     quantized::{Quantized, columns, copy_f16, weighted, word},
 };
@@ -40,7 +40,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
         ScaleWord::Bits,
         ScaleWord::LowerHalf,
     ],
-    wgsl: weights_wgsl!("parts/blocks", "q6_k"),
+    wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "q6_k"),
     i8_wgsl: None,
     repack,
     decode,

@@ -3,7 +3,7 @@
 use super::{
     block_scales::one_scale,
     codec::{f16_at, inverse_or_zero, push_f16, scales_first},
-    declaration::{Declaration, Quantize, ScaleWord, weights_wgsl},
+    declaration::{Declaration, Quantize, ScaleWord, forms, weights_wgsl},
     kernel_order::Values,
     quantized::{Quantized, word},
 };
@@ -22,7 +22,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 8,
     scale_bytes: 2,
     scale_words: &[ScaleWord::Halves],
-    wgsl: weights_wgsl!("q8_0"),
+    wgsl: forms!(["q8_0"] "q8_0"),
     i8_wgsl: Some(weights_wgsl!("i8/q8_0")),
     repack: scales_first::<BYTES, 2>,
     decode,

@@ -143,9 +143,14 @@ impl TensorType {
         words[at % words.len()]
     }
 
-    /// The WGSL modules that read the type.
+    /// The WGSL modules that read whole blocks of the type.
     pub fn wgsl(self) -> &'static str {
-        self.declaration().wgsl
+        self.declaration().wgsl.whole
+    }
+
+    /// The WGSL modules that read quarters of blocks of the type.
+    pub fn quarter_wgsl(self) -> &'static str {
+        self.declaration().wgsl.quarter
     }
 
     /// The WGSL module for products of bytes, if the type has one.

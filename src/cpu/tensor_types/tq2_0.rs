@@ -4,7 +4,7 @@
 use super::{
     block_scales::one_scale,
     codec::f16_at,
-    declaration::{Declaration, ScaleWord, weights_wgsl},
+    declaration::{Declaration, ScaleWord, forms},
     q2_0::{decode, push_ternary},
     quantized::{Quantized, word},
 };
@@ -24,7 +24,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 2,
     scale_bytes: 2,
     scale_words: &[ScaleWord::Halves],
-    wgsl: weights_wgsl!("parts/blocks", "parts/ternary", "tq2_0"),
+    wgsl: forms!(["blocks"] "parts/bytes", "parts/ternary", "tq2_0"),
     i8_wgsl: None,
     repack,
     decode,

@@ -6,18 +6,18 @@
 @group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<vec2<u32>>; // [super-blocks]
 
 struct weights_Block {
-    quants: vec4<u32>,
+    nibbles: weights_Nibbles,
     factor: f32,
 }
 
 fn weights_open(block: u32) -> weights_Block {
     let scales = weights_scales[block / 8u];
     let scale = f32(i32((scales.x >> (block % 8u * 4u)) & 15u));
-    return weights_Block(weights_quants[block], unpack2x16float(scales.y).x * (2.0 * scale + 1.0));
+    return weights_Block(weights_nibbles(block), unpack2x16float(scales.y).x * (2.0 * scale + 1.0));
 }
 
-// Weights 4 * i to 4 * i + 3.
-fn weights_four(block: weights_Block, i: u32) -> vec4<f32> {
-    let q = weights_bytes((block.quants[i % 4u] >> (i / 4u * 4u)) & 0x0f0f0f0fu);
+// Weights 16 * half + 4 * word and the next three.
+fn weights_four(block: weights_Block, half: u32, word: u32) -> vec4<f32> {
+    let q = weights_bytes(weights_four_nibbles(block.nibbles, half, word));
     return block.factor * weights_level(2.0 * q - 15.0);
 }

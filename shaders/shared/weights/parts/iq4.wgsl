@@ -2,14 +2,14 @@
 // -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113. Byte j holds element j in its low nibble and
 // element j + 16 in its high one.
 struct weights_Block {
-    quants: vec4<u32>,
+    nibbles: weights_Nibbles,
     factor: f32,
 }
 
-// Weights 4 * i to 4 * i + 3. A table with a variable index would be kept in memory. This polynomial differs from
-// the sixteen integers by less than 0.4763, so rounding gives them exactly.
-fn weights_four(block: weights_Block, i: u32) -> vec4<f32> {
-    let q = weights_bytes((block.quants[i % 4u] >> (i / 4u * 4u)) & 0x0f0f0f0fu);
+// Weights 16 * half + 4 * word and the next three. A table with a variable index would be kept in memory. This polynomial
+// differs from the sixteen integers by less than 0.4763, so rounding gives them exactly.
+fn weights_four(block: weights_Block, half: u32, word: u32) -> vec4<f32> {
+    let q = weights_bytes(weights_four_nibbles(block.nibbles, half, word));
     let value = (((1.32472017e-3 * q + 4.12168241e-2) * q - 1.50018358) * q + 24.7432457) * q - 127.043602;
     return block.factor * round(value);
 }

@@ -4,8 +4,8 @@ struct weights_Block {
     factor: f32,
 }
 
-// Weights 4 * i to 4 * i + 3.
-fn weights_four(block: weights_Block, i: u32) -> vec4<f32> {
-    let q = (block.quants[i / 4u] >> (i % 4u * 2u)) & 0x03030303u;
+// Weights 16 * half + 4 * word and the next three.
+fn weights_four(block: weights_Block, half: u32, word: u32) -> vec4<f32> {
+    let q = (block.quants[half] >> (word * 2u)) & 0x03030303u;
     return block.factor * (weights_bytes(q) - 1.0);
 }

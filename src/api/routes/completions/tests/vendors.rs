@@ -190,11 +190,11 @@ fn wrong_structured_outputs() {
         ),
         (
             "guided_regex",
-            r#""structured_outputs":{"regex":"a"},"guided_regex":"a""#,
+            r#""structured_outputs":{"regex":"a"},"guided_regex":"b""#,
         ),
         (
             "guided_choice",
-            r#""guided_regex":"a","guided_choice":["a"]"#,
+            r#""guided_regex":"a","guided_choice":["b"]"#,
         ),
         (
             "guided_json",
@@ -205,6 +205,14 @@ fn wrong_structured_outputs() {
     }
     let forced = r#""guided_regex":"a","tool_choice":"required","tools":[{"type":"function","function":{"name":"f"}}]"#;
     fails_at(ConflictingParameters, "tool_choice", forced);
+}
+
+/// `guidance` sends its grammar in the form of each version of vLLM.
+#[test]
+fn the_same_constraint_may_be_given_in_several_forms() {
+    let twice = r#""structured_outputs":{"grammar":"start: \"a\""},"guided_grammar":"start: \"a\"""#;
+    let once = r#""structured_outputs":{"grammar":"start: \"a\""}"#;
+    assert_eq!(ok(twice).constraint, ok(once).constraint);
 }
 
 #[test]

@@ -1,23 +1,16 @@
 //! Guesses the next tokens of a candidate without the model: what a constraint forces, and what follows where the end of
 //! its text occurred before, in the request's prediction, in the prompt or in the text itself. Records how often each
-//! source was right, the model's drafts included. Whether a guess is worth a step is decided in `costs`, and what is right
-//! in `verify`.
+//! source was right, the model's drafts included. The sources are `follower` and `look_up`. Whether a guess is worth a step
+//! is decided in `costs`, and what is right in `verify`.
 
-use std::collections::HashMap;
+mod ends;
+mod follower;
+mod look_up;
+
 use std::rc::Rc;
 
-/// Tokens that are compared at most to find the place that resembles the end of a text most.
-const LONGEST_MATCH: usize = 16;
-/// Equal tokens that make a place of the prompt or of the text a likely one.
-const LOOK_UP_MATCH: usize = 3;
-/// Places with equal ends that are compared at most, the last ones first. It bounds the time of a look-up in a text that
-/// repeats a few tokens all the time.
-const MAX_PLACES: usize = 64;
-/// Equal tokens that make a place of a prediction a likely one.
-const PREDICTION_MATCH: usize = 2;
-/// A completion that differs from the prediction may return to it this many tokens further on after
-/// a single equal token.
-const NEAR_TOKENS: usize = 16;
+pub use follower::Follower;
+use look_up::LookUp;
 
 /// The text that a request expects as its completion, by token ids, and the limits of drafts.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,176 +31,6 @@ impl Default for DraftRules {
             max_tokens: usize::MAX,
         }
     }
-}
-
-/// Follows a completion through its prediction. What it says depends on the tokens alone.
-#[derive(Debug, Clone)]
-pub struct Follower {
-    prediction: Rc<[u32]>,
-    /// Index of the token that is expected next.
-    next: Option<usize>,
-    /// Index of the token that was expected last.
-    lost: usize,
-    /// The last tokens of the completion.
-    recent: Vec<u32>,
-    /// Expected tokens that came. A completion that repeats a part of the prediction counts it again.
-    met: usize,
-}
-
-impl Follower {
-    /// A source at the start of a completion that may begin like `prediction`.
-    pub fn new(prediction: Rc<[u32]>) -> Self {
-        Self {
-            next: (!prediction.is_empty()).then_some(0),
-            prediction,
-            lost: 0,
-            recent: Vec::new(),
-            met: 0,
-        }
-    }
-
-    /// Follows the next token; whether it was the expected one, if any was.
-    pub fn push(&mut self, id: u32) -> Option<bool> {
-        let expected = self.next.map(|at| self.prediction[at] == id);
-        if self.recent.len() == LONGEST_MATCH {
-            self.recent.remove(0);
-        }
-        self.recent.push(id);
-        let next = match (expected, self.next) {
-            (Some(true), Some(at)) => {
-                self.met += 1;
-                Some(at + 1)
-            }
-            (_, at) => {
-                self.lost = at.unwrap_or(self.lost);
-                self.find()
-            }
-        };
-        self.next = next.filter(|at| *at < self.prediction.len());
-        expected
-    }
-
-    /// The number of tokens that were expected and came, at most the length of the prediction.
-    pub fn met(&self) -> usize {
-        self.met.min(self.prediction.len())
-    }
-
-    /// The tokens that are expected next.
-    fn expected(&self) -> &[u32] {
-        self.next.map_or(&[], |at| &self.prediction[at..])
-    }
-
-    /// The place after the last tokens: one where several are equal, or a near one.
-    fn find(&self) -> Option<usize> {
-        let last_end = self.prediction.len();
-        place_after(&self.prediction, last_end, &self.recent, PREDICTION_MATCH).or_else(|| {
-            let near = self.prediction.iter().enumerate().skip(self.lost);
-            let mut near = near.take(NEAR_TOKENS);
-            let last = self.recent.last()?;
-            near.find(|(_, id)| *id == last).map(|(at, _)| at + 1)
-        })
-    }
-}
-
-/// Looks the end of a text up in the text before it.
-#[derive(Debug, Default)]
-struct LookUp {
-    text: Vec<u32>,
-    /// Index of the token that came next there.
-    next: Option<usize>,
-    /// Where the last tokens before each place were seen last: the end of that place.
-    ends: HashMap<[u32; LOOK_UP_MATCH], usize>,
-    /// For each end, counted from the first possible one, the end before it with equal last tokens; 0 if there is none.
-    earlier: Vec<usize>,
-}
-
-impl LookUp {
-    fn new(prompt: &[u32]) -> Self {
-        let mut it = Self::default();
-        for &id in prompt {
-            it.add(id);
-        }
-        it.next = it.find();
-        it
-    }
-
-    fn push(&mut self, id: u32) -> Option<bool> {
-        let expected = self.next.map(|at| self.text[at] == id);
-        self.add(id);
-        self.next = match (expected, self.next) {
-            (Some(true), Some(at)) => Some(at + 1),
-            _ => self.find(),
-        };
-        expected
-    }
-
-    /// Appends a token to the text and its end to the index.
-    fn add(&mut self, id: u32) {
-        self.text.push(id);
-        if let Some(last) = self.text.last_chunk::<LOOK_UP_MATCH>() {
-            let end = self.text.len();
-            self.earlier.push(self.ends.insert(*last, end).unwrap_or(0));
-        }
-    }
-
-    /// The end of the place that resembles the end of the text most, the last one if there are several.
-    fn find(&self) -> Option<usize> {
-        let earlier = |end: usize| {
-            let at = end.checked_sub(LOOK_UP_MATCH)?;
-            self.earlier.get(at).copied().filter(|end| *end > 0)
-        };
-        let ends = std::iter::successors(earlier(self.text.len()), |end| earlier(*end));
-        let mut best = (0, None);
-        for end in ends.take(MAX_PLACES) {
-            let equal = equal_ends(&self.text[..end], &self.text);
-            if equal > best.0 {
-                best = (equal, Some(end));
-            }
-            if equal == LONGEST_MATCH {
-                break;
-            }
-        }
-        best.1
-    }
-
-    /// The next `count` tokens, if the text goes on as it did there.
-    fn expected(&self, count: usize) -> Vec<u32> {
-        let mut tokens = Vec::new();
-        if let Some(at) = self.next {
-            for at in at..at + count {
-                // A text that repeats itself goes on after its own end.
-                let token = self.text.get(at).copied();
-                tokens.push(token.unwrap_or_else(|| tokens[at - self.text.len()]));
-            }
-        }
-        tokens
-    }
-}
-
-/// Where at least `least` tokens of `source` before index `last_end` equal the last ones of `text`: the place with the
-/// most of them, the last one if there are several.
-fn place_after(source: &[u32], last_end: usize, text: &[u32], least: usize) -> Option<usize> {
-    let last = *text.last()?;
-    let mut best = (least - 1, None);
-    for end in (least..=last_end).rev() {
-        if source[end - 1] != last {
-            continue;
-        }
-        let equal = equal_ends(&source[..end], text);
-        if equal > best.0 {
-            best = (equal, Some(end));
-        }
-        if equal == LONGEST_MATCH {
-            break;
-        }
-    }
-    best.1
-}
-
-/// How many of the last tokens of two texts are equal, at most [`LONGEST_MATCH`].
-fn equal_ends(a: &[u32], b: &[u32]) -> usize {
-    let pairs = a.iter().rev().zip(b.iter().rev()).take(LONGEST_MATCH);
-    pairs.take_while(|(a, b)| a == b).count()
 }
 
 /// Follows what a constraint forced.
@@ -405,29 +228,6 @@ mod tests {
     }
 
     #[test]
-    fn a_prediction_is_followed_through_changes() {
-        let mut follower = Follower::new([1, 2, 3, 4, 5, 6, 7, 8].into());
-        assert_eq!(follower.push(1), Some(true));
-        // 9 in the place of 2.
-        assert_eq!(follower.push(9), Some(false));
-        assert!(follower.expected().is_empty());
-        assert_eq!(follower.push(3), None);
-        assert_eq!(follower.expected(), [4, 5, 6, 7, 8]);
-        for id in 4..9 {
-            assert_eq!(follower.push(id), Some(true));
-        }
-        assert_eq!((follower.expected(), follower.met()), (&[][..], 6));
-        assert_eq!(follower.push(1), None);
-        assert_eq!(follower.met(), 6);
-    }
-
-    #[test]
-    fn an_empty_prediction_expects_nothing() {
-        let mut follower = Follower::new([].into());
-        assert_eq!((follower.push(1), follower.met()), (None, 0));
-    }
-
-    #[test]
     fn the_source_that_was_right_is_used() {
         let prompt = [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3];
         let mut drafter = drafter(&prompt, Some(&[4, 9, 9, 9]));
@@ -437,23 +237,6 @@ mod tests {
         drafter.follow(&[4, 5, 6, 7, 8]);
         let draft = drafter.draft(1, 100);
         assert!(draft.acceptance > 0.75, "{draft:?}");
-    }
-
-    /// The index finds what a comparison with every place finds.
-    #[test]
-    fn the_index_finds_the_place_that_resembles_the_end_most() {
-        for (alphabet, seed) in [(2u32, 1u32), (3, 2), (5, 3), (50, 4)] {
-            let mut look_up = LookUp::default();
-            let mut random = seed;
-            for _ in 0..60 {
-                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                look_up.add((random >> 16) % alphabet);
-                let text = &look_up.text;
-                let last_end = text.len() - 1;
-                let expected = place_after(text, last_end, text, LOOK_UP_MATCH);
-                assert_eq!(look_up.find(), expected, "{text:?}");
-            }
-        }
     }
 
     #[test]

@@ -1,0 +1,35 @@
+//! Compares the ends of two texts of tokens.
+
+/// Tokens that are compared at most to find the place that resembles the end of a text most.
+pub(super) const LONGEST_MATCH: usize = 16;
+
+/// Where at least `least` tokens of `source` before index `last_end` equal the last ones of `text`: the place with the
+/// most of them, the last one if there are several.
+pub(super) fn place_after(
+    source: &[u32],
+    last_end: usize,
+    text: &[u32],
+    least: usize,
+) -> Option<usize> {
+    let last = *text.last()?;
+    let mut best = (least - 1, None);
+    for end in (least..=last_end).rev() {
+        if source[end - 1] != last {
+            continue;
+        }
+        let equal = equal_ends(&source[..end], text);
+        if equal > best.0 {
+            best = (equal, Some(end));
+        }
+        if equal == LONGEST_MATCH {
+            break;
+        }
+    }
+    best.1
+}
+
+/// How many of the last tokens of two texts are equal, at most [`LONGEST_MATCH`].
+pub(super) fn equal_ends(a: &[u32], b: &[u32]) -> usize {
+    let pairs = a.iter().rev().zip(b.iter().rev()).take(LONGEST_MATCH);
+    pairs.take_while(|(a, b)| a == b).count()
+}
