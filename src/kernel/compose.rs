@@ -5,7 +5,7 @@
 //! an activation. There is no `#ifdef`. Shapes are constants because a model has few of them and compilers use them. A module
 //! is instantiated under a second name where a kernel reads two matrices.
 
-use burn::cubecl::prelude::KernelId;
+use burn::cubecl::prelude::{ExecutionMode, KernelId};
 use burn_wgpu::{KernelSource, SourceTemplate};
 
 use super::unroll::{replace_word, unroll};
@@ -160,13 +160,16 @@ impl KernelSource for Kernel {
             .iter()
             .map(|module| (module.source.as_ptr() as usize, module.instance))
             .collect();
-        KernelId::new::<Self>().info((
+        let id = KernelId::new::<Self>().info((
             self.name.clone(),
             self.constants.clone(),
             modules,
             self.directives.clone(),
             self.aliases.clone(),
-        ))
+        ));
+        // Checked kernels count the iterations of every loop, so that a driver unrolls none of them. Ours end. Browsers
+        // have checks of their own.
+        id.mode(ExecutionMode::Unchecked)
     }
 
     fn lang(&self) -> &'static str {
