@@ -210,7 +210,8 @@ fn wrong_structured_outputs() {
 /// `guidance` sends its grammar in the form of each version of vLLM.
 #[test]
 fn the_same_constraint_may_be_given_in_several_forms() {
-    let twice = r#""structured_outputs":{"grammar":"start: \"a\""},"guided_grammar":"start: \"a\"""#;
+    let twice =
+        r#""structured_outputs":{"grammar":"start: \"a\""},"guided_grammar":"start: \"a\"""#;
     let once = r#""structured_outputs":{"grammar":"start: \"a\""}"#;
     assert_eq!(ok(twice).constraint, ok(once).constraint);
 }
