@@ -167,8 +167,8 @@ impl KernelSource for Kernel {
             self.directives.clone(),
             self.aliases.clone(),
         ));
-        // Checked kernels count the iterations of every loop, so that a driver unrolls none of them. Ours end. Browsers
-        // have checks of their own.
+        // In checked mode naga adds a counter to every loop, with which matvecs take up to twice as long (docs/log.md,
+        // 2026-11-26). Every loop of ours ends. A browser checks kernels by itself.
         id.mode(ExecutionMode::Unchecked)
     }
 

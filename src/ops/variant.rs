@@ -18,8 +18,9 @@ pub struct Variant {
     pub rows_per_group: u32,
     /// Lanes of a matvec's workgroup.
     pub workgroup: u32,
-    /// Four lanes share a block of a matvec in f32, so that neighbours read neighbouring words; the number of lanes per row
-    /// depends on the rows then, not on the fields above (see `matvec`). Requires subgroups of four lanes or more.
+    /// Four lanes share a block of a matvec in f32, so that neighbours read neighbouring words. Up to four groups of
+    /// `lanes_per_row` lanes share a row then, and `rows_per_group` and `workgroup` have no effect (see `matvec`). Requires
+    /// subgroups of four lanes or more.
     pub quarters: bool,
     /// Kernels avoid barriers: a tile of a matmul is in the registers of a single lane, and the lanes of a
     /// subgroup share a query head of attention. Requires subgroups.

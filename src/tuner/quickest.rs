@@ -140,9 +140,9 @@ struct Timed {
 }
 
 impl Bench<'_> {
-    /// Milliseconds of one product of `tokens` inputs with each of `variants`. `None` for one that does not compile, and for all
-    /// once the time is used up. The variants take turns: the clock of a device that was idle rises while it works, and would
-    /// favour the last one.
+    /// Milliseconds of one product of `tokens` inputs with each of `variants`: `None` for one that does not compile or run, and for
+    /// all once the time is used up. The variants take turns, because the clock of a device that was idle rises while it works,
+    /// which would favor the last one.
     async fn launch_ms(&mut self, variants: &[Variant], tokens: usize) -> Result<Vec<Option<f64>>> {
         if self.left_ms <= 0.0 {
             return Ok(vec![None; variants.len()]);
@@ -161,23 +161,37 @@ impl Bench<'_> {
             });
         }
         let start_ms = self.device.now_ms();
-        for timed in timed.iter_mut().flatten() {
-            while self.replay(timed).await? < ROUND_MS {
-                timed.replays *= 2;
-            }
+        for slot in &mut timed {
+            self.calibrate(slot).await?;
         }
         for round in 0..ROUNDS {
             if round > 0 && self.device.now_ms() - start_ms > self.left_ms {
                 break;
             }
-            for timed in timed.iter_mut().flatten() {
-                timed.best_ms = timed.best_ms.min(self.replay(timed).await?);
+            for slot in &mut timed {
+                if let Some(ms) = self.replay(slot).await?
+                    && let Some(timed) = slot
+                {
+                    timed.best_ms = timed.best_ms.min(ms);
+                }
             }
         }
         self.left_ms -= self.device.now_ms() - start_ms;
         let launches = launches(tokens);
         let each = |timed: Timed| timed.best_ms / (timed.replays * launches) as f64;
-        Ok(timed.into_iter().map(|timed| timed.map(each)).collect())
+        Ok(timed.into_iter().map(|slot| slot.map(each)).collect())
+    }
+
+    /// Finds the number of replays of a round.
+    async fn calibrate(&self, slot: &mut Option<Timed>) -> Result<()> {
+        while let Some(ms) = self.replay(slot).await?
+            && ms < ROUND_MS
+        {
+            if let Some(timed) = slot {
+                timed.replays *= 2;
+            }
+        }
+        Ok(())
     }
 
     fn inputs(&self, tokens: usize) -> Tensor<2> {
@@ -214,8 +228,22 @@ impl Bench<'_> {
         Graph::record(self.recorder, || drop(pass())).await
     }
 
-    /// Milliseconds of the replays of a round.
-    async fn replay(&self, timed: &Timed) -> Result<f64> {
+    /// Milliseconds of the replays of a round. A variant that does not run leaves its slot.
+    async fn replay(&self, slot: &mut Option<Timed>) -> Result<Option<f64>> {
+        let Some(timed) = slot else {
+            return Ok(None);
+        };
+        match self.round_ms(timed).await {
+            Ok(ms) => Ok(Some(ms)),
+            Err(Error::DeviceLost(why)) => Err(Error::DeviceLost(why)),
+            Err(_) => {
+                *slot = None;
+                Ok(None)
+            }
+        }
+    }
+
+    async fn round_ms(&self, timed: &Timed) -> Result<f64> {
         let start_ms = self.device.now_ms();
         for _ in 0..timed.replays {
             // SAFETY: the inputs and the matrix outlive the graph, and nothing else uses them meanwhile.

@@ -142,6 +142,34 @@ fn matvec_equals_its_twin() {
     }
 }
 
+/// One group of lanes has the rows of a product with so many of them; `matvec_equals_its_twin` has few rows.
+#[test]
+fn matvec_of_many_rows_in_quarters_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(11));
+    let (rows, cols) = (16_389, 96);
+    for variant in variants(&gpu).into_iter().filter(|it| it.quarters) {
+        for format in [TensorType::Q4_0, TensorType::Q8_0] {
+            let [on_gpu, on_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+            for tokens in [1, 3] {
+                let x = noise.floats(tokens * cols);
+                let run = |device: &Device, weights: &Matrix| {
+                    let x = tensor(&x, [tokens, cols], device);
+                    let addends = Addends::default();
+                    values(matvec(x, None, weights, addends, Finish::Plain, variant))
+                };
+                let what = format!("matvec {format:?} of {tokens} tokens {variant:?}");
+                assert_near(
+                    &what,
+                    &run(gpu.device(), &on_gpu),
+                    &run(&cpu, &on_cpu),
+                    variant.matvec,
+                    1e-4,
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn gated_matvec_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(4));

@@ -79,7 +79,7 @@ impl RowFactors {
     }
 }
 
-/// Of every `period` rows `count` ones, from row `first` on.
+/// A selection of rows: the `count` rows from row `first` on, in every `period` rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Selection {
     first: u64,
