@@ -89,13 +89,20 @@ impl Kernel {
         self
     }
 
-    /// Appends a module written for the name `weights`, under another name: a kernel that reads two
+    /// Appends modules.
+    pub fn modules(self, sources: &[&'static str]) -> Self {
+        sources
+            .iter()
+            .fold(self, |kernel, source| kernel.module(source))
+    }
+
+    /// Appends modules written for the name `weights`, under another name: a kernel that reads two
     /// matrices has an instance for each.
-    pub fn instance(mut self, source: &'static str, name: &'static str) -> Self {
-        self.modules.push(Module {
+    pub fn instance(mut self, sources: &[&'static str], name: &'static str) -> Self {
+        self.modules.extend(sources.iter().map(|source| Module {
             source,
             instance: Some(name),
-        });
+        }));
         self
     }
 

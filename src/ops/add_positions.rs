@@ -46,7 +46,7 @@ pub fn kernel(table: MatrixShape) -> Kernel {
         .constant("WORKGROUP", WORKGROUP);
     step::layout(kernel)
         .module(wgsl!("shared/step"))
-        .module(table.ty.wgsl())
+        .modules(table.ty.wgsl())
         .module(wgsl!("add_positions"))
 }
 

@@ -54,10 +54,10 @@ impl Arithmetic {
         }
     }
 
-    /// The module of a matrix whose format supports the arithmetic (see [`Arithmetic::on`]).
-    pub(super) fn weights(self, format: TensorType) -> &'static str {
+    /// The modules of a matrix whose format supports the arithmetic (see [`Arithmetic::on`]).
+    pub(super) fn weights(self, format: TensorType) -> &'static [&'static str] {
         match (self, format.i8_wgsl()) {
-            (Arithmetic::I8, Some(module)) => module,
+            (Arithmetic::I8, Some(modules)) => modules,
             _ => format.wgsl(),
         }
     }

@@ -41,7 +41,7 @@ pub fn kernel(table: MatrixShape, scale: f32) -> Kernel {
         .constants(table.bindings(kernel, "weights"))
         .constant_f32("SCALE", scale)
         .constant("WORKGROUP", WORKGROUP)
-        .module(table.ty.wgsl())
+        .modules(table.ty.wgsl())
         .module(wgsl!("embedding"))
 }
 

@@ -52,7 +52,7 @@ pub fn kernel(table: MatrixShape, given_rows: usize, scale: f32) -> Kernel {
         .constant("GIVEN_ROWS", given_rows)
         .constant_f32("SCALE", scale)
         .constant("WORKGROUP", WORKGROUP)
-        .module(table.ty.wgsl())
+        .modules(table.ty.wgsl())
         .module(wgsl!("embedding_or_row"))
 }
 

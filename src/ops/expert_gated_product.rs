@@ -128,7 +128,7 @@ fn kernel(
         product.name(),
         gate.ty.lowercase_name()
     );
-    let module = |ty| product.weights(ty, Arithmetic::F32, variant);
+    let modules = |ty| product.weights(ty, Arithmetic::F32, variant);
     let kernel = Kernel::new(name);
     match product {
         Product::Matvec => {
@@ -137,7 +137,7 @@ fn kernel(
                 .binding("experts")
                 .binding("out")
                 .constant("USED", used);
-            let kernel = matrices(kernel, [gate, up], module);
+            let kernel = matrices(kernel, [gate, up], modules);
             let kernel = matvec::lanes(kernel, gate, 1, Arithmetic::F32, variant);
             let kernel = matvec::input(kernel, norm_eps);
             rows(kernel, added, activation).module(wgsl!("expert_gated_matvec"))
@@ -145,7 +145,7 @@ fn kernel(
         Product::Matmul => {
             let kernel = gate.constants(kernel);
             let kernel = group_experts::tile_modules(kernel, 2, used, variant).binding("out");
-            rows(matrices(kernel, [gate, up], module), added, activation)
+            rows(matrices(kernel, [gate, up], modules), added, activation)
         }
     }
 }

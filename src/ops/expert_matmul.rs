@@ -50,7 +50,7 @@ fn kernel(weights: MatrixShape, variant: Variant) -> Kernel {
     let kernel =
         group_experts::tile_modules(weights.constants(kernel), 1, 1, variant).binding("out");
     let kernel = weights.bindings(kernel, "weights");
-    Store::default().rows(kernel.module(weights.ty.wgsl()))
+    Store::default().rows(kernel.modules(weights.ty.wgsl()))
 }
 
 fn launch(args: Arguments<Cube>) -> CubeTensor {

@@ -74,8 +74,8 @@ fn kernel(
         .binding("out")
         .constant("USED", used);
     let kernel = weights.bindings(kernel, "weights");
-    let module = Product::Matvec.weights(weights.ty, Arithmetic::F32, variant);
-    let kernel = matvec::lanes(kernel, weights, 1, Arithmetic::F32, variant).module(module);
+    let modules = Product::Matvec.weights(weights.ty, Arithmetic::F32, variant);
+    let kernel = matvec::lanes(kernel, weights, 1, Arithmetic::F32, variant).modules(modules);
     let kernel = matvec::input(kernel, None);
     let store = Store {
         residual,

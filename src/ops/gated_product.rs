@@ -123,34 +123,34 @@ fn kernel(
     variant: Variant,
 ) -> Kernel {
     let arithmetic = product.arithmetic(&[gate.ty, up.ty], variant);
-    let module = |ty| product.weights(ty, arithmetic, variant);
+    let modules = |ty| product.weights(ty, arithmetic, variant);
     let name = format!("gated_{}_{}", product.name(), gate.ty.lowercase_name());
     let kernel = Kernel::new(name).binding("x").binding("out");
     match product {
         Product::Matvec => {
             let kernel = matvec::input(kernel, norm_eps);
-            let kernel = matrices(kernel, [gate, up], module);
+            let kernel = matrices(kernel, [gate, up], modules);
             let kernel = matvec::lanes(kernel, gate, tokens, arithmetic, variant);
             matvec::main(rows(kernel, added, activation), tokens)
         }
         Product::Matmul => {
-            let kernel = matrices(gate.constants(kernel), [gate, up], module);
+            let kernel = matrices(gate.constants(kernel), [gate, up], modules);
             let kernel = rows(kernel, added, activation);
             tile::modules(kernel, tokens, &[gate, up], arithmetic, variant)
         }
     }
 }
 
-/// Declares the bindings of both matrices and adds the module of each one's type.
+/// Declares the bindings of both matrices and adds the modules of each one's type.
 pub(super) fn matrices(
     mut kernel: Kernel,
     [gate, up]: [MatrixShape; 2],
-    module: impl Fn(TensorType) -> &'static str,
+    modules: impl Fn(TensorType) -> &'static [&'static str],
 ) -> Kernel {
     for (shape, name) in [(gate, "gate"), (up, "up")] {
         kernel = shape
             .bindings(kernel, name)
-            .instance(module(shape.ty), name);
+            .instance(modules(shape.ty), name);
     }
     kernel
 }

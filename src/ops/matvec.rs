@@ -56,13 +56,13 @@ impl Product {
         }
     }
 
-    /// The module of a matrix of type `ty` in a kernel with `arithmetic`.
+    /// The modules of a matrix of type `ty` in a kernel with `arithmetic`.
     pub(super) fn weights(
         self,
         ty: TensorType,
         arithmetic: Arithmetic,
         variant: Variant,
-    ) -> &'static str {
+    ) -> &'static [&'static str] {
         match self {
             Product::Matvec if in_quarters(arithmetic, variant) => ty.quarter_wgsl(),
             Product::Matvec | Product::Matmul => arithmetic.weights(ty),

@@ -82,7 +82,7 @@ fn kernel(
     variant: Variant,
 ) -> Kernel {
     let arithmetic = product.arithmetic(&[weights.ty], variant);
-    let module = product.weights(weights.ty, arithmetic, variant);
+    let modules = product.weights(weights.ty, arithmetic, variant);
     let kernel = Kernel::new(format!(
         "{}_{}",
         product.name(),
@@ -94,10 +94,10 @@ fn kernel(
         Product::Matvec => {
             let kernel = store.rows(matvec::input(kernel, norm_eps));
             let kernel = matvec::lanes(kernel, weights, tokens, arithmetic, variant);
-            matvec::main(kernel.module(module), tokens)
+            matvec::main(kernel.modules(modules), tokens)
         }
         Product::Matmul => {
-            let kernel = weights.constants(store.rows(kernel)).module(module);
+            let kernel = weights.constants(store.rows(kernel)).modules(modules);
             tile::modules(kernel, tokens, &[weights], arithmetic, variant)
         }
     }

@@ -20,8 +20,8 @@ pub(crate) struct Declaration {
     pub(super) scale_words: &'static [ScaleWord],
     /// The modules in `shaders/shared/weights` that read the type.
     pub(super) wgsl: Forms,
-    /// The module for products of bytes, if there is one.
-    pub(super) i8_wgsl: Option<&'static str>,
+    /// The modules for products of bytes, if there are some.
+    pub(super) i8_wgsl: Option<&'static [&'static str]>,
     /// Appends whole file blocks in the layout of the kernels, quants and scales apart.
     pub(super) repack: fn(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>),
     /// Decodes kernel block `run` of one file block from its repacked quants and scales. Floats are passed as one kernel
@@ -34,9 +34,9 @@ pub(crate) struct Declaration {
 /// The modules that read a type, by the part of a block that a lane reads.
 pub(crate) struct Forms {
     /// Lanes read whole blocks.
-    pub(super) whole: &'static str,
+    pub(super) whole: &'static [&'static str],
     /// Four lanes share a block.
-    pub(super) quarter: &'static str,
+    pub(super) quarter: &'static [&'static str],
 }
 
 /// The conversion of values to blocks of a type.
@@ -64,18 +64,17 @@ pub enum ScaleWord {
     SmallFloats,
 }
 
-/// The text of modules in `shaders/shared/weights`, one after the other.
+/// The texts of modules in `shaders/shared/weights`. They are not joined, so that a program has each of them once.
 macro_rules! weights_wgsl {
     ($($file:expr),*) => {
-        concat!($(
+        &[$(
             include_str!(concat!(
                 env!("CARGO_MANIFEST_DIR"),
                 "/../../shaders/shared/weights/",
                 $file,
                 ".wgsl"
-            )),
-            "\n"
-        ),*)
+            ))
+        ),*]
     };
 }
 pub(super) use weights_wgsl;

@@ -144,17 +144,17 @@ impl TensorType {
     }
 
     /// The WGSL modules that read whole blocks of the type.
-    pub fn wgsl(self) -> &'static str {
+    pub fn wgsl(self) -> &'static [&'static str] {
         self.declaration().wgsl.whole
     }
 
     /// The WGSL modules that read quarters of blocks of the type.
-    pub fn quarter_wgsl(self) -> &'static str {
+    pub fn quarter_wgsl(self) -> &'static [&'static str] {
         self.declaration().wgsl.quarter
     }
 
-    /// The WGSL module for products of bytes, if the type has one.
-    pub fn i8_wgsl(self) -> Option<&'static str> {
+    /// The WGSL modules for products of bytes, if the type has them.
+    pub fn i8_wgsl(self) -> Option<&'static [&'static str]> {
         self.declaration().i8_wgsl
     }
 
