@@ -35,6 +35,11 @@ pub(super) fn tool_call_id() -> String {
     random_id("call_", ALPHABET.len())
 }
 
+/// The id of an order of documents.
+pub(super) fn rerank_id() -> String {
+    random_id("rerank-", ALPHABET.len())
+}
+
 fn random_id(prefix: &str, alphabet_len: usize) -> String {
     let mut id = prefix.to_owned();
     // Two bytes per character make the bias of the remainder negligible. If the system has no

@@ -63,7 +63,8 @@ pub fn prepare_leniently(
     }
 }
 
-/// Same as [`prepare`], with the given white space.
+/// Same as [`prepare`], with the given white space. [`Whitespace::Limited`] is a default: the schema's own `x-guidance` may say
+/// otherwise.
 ///
 /// # Errors
 /// Same as [`prepare`].
@@ -79,27 +80,71 @@ pub fn prepare_spaced(
         Objects::Open => schema.clone(),
     };
     formats::bound(&mut schema);
-    let options = match whitespace {
-        Whitespace::Limited => {
-            json!({ "whitespace_flexible": true, "whitespace_pattern": r" |\n {0,16}" })
-        }
-        Whitespace::None => json!({ "whitespace_flexible": false }),
+    let mut options = Map::new();
+    let own = schema.get("x-guidance").and_then(Value::as_object).cloned();
+    let own = own.unwrap_or_default();
+    let whitespace = match whitespace {
+        Whitespace::Limited => &own_whitespace(&own)?,
+        given => given,
+    };
+    let pattern = match whitespace {
+        Whitespace::Limited => Some(r" |\n {0,16}"),
+        Whitespace::None => None,
         Whitespace::Pattern(pattern) => {
-            if regex::has_stop_group(pattern) {
-                return Err(regex::STOP_GROUP.to_owned());
-            }
-            budget.spend(PATTERN_WORK)?;
-            json!({ "whitespace_flexible": true, "whitespace_pattern": pattern })
+            budget.spend(pattern_work(pattern)?)?;
+            Some(pattern.as_str())
         }
     };
+    options.insert("whitespace_flexible".to_owned(), pattern.is_some().into());
+    if let Some(pattern) = pattern {
+        options.insert("whitespace_pattern".to_owned(), pattern.into());
+    }
+    for name in ["item_separator", "key_separator"] {
+        if let Some(separator) = text_option(&own, name)? {
+            budget.spend(pattern_work(separator)?)?;
+            options.insert(name.to_owned(), separator.into());
+        }
+    }
     Ok(match schema {
         Value::Object(mut members) => {
-            members.insert("x-guidance".to_owned(), options);
+            members.insert("x-guidance".to_owned(), options.into());
             Value::Object(members)
         }
         Value::Bool(true) => json!({ "x-guidance": options }),
         other => other,
     })
+}
+
+/// The white space that a schema's own `x-guidance` requests, which clients of llguidance write.
+fn own_whitespace(own: &Map<String, Value>) -> Result<Whitespace, String> {
+    let is_flexible = match own.get("whitespace_flexible") {
+        None | Some(Value::Null) => true,
+        Some(Value::Bool(is_flexible)) => *is_flexible,
+        Some(_) => return Err("\"whitespace_flexible\" must be true or false".to_owned()),
+    };
+    // As in llguidance, a pattern counts whatever the flag says.
+    Ok(match text_option(own, "whitespace_pattern")? {
+        Some(pattern) => Whitespace::Pattern(pattern.to_owned()),
+        None if is_flexible => Whitespace::Limited,
+        None => Whitespace::None,
+    })
+}
+
+/// A member of `x-guidance` that is a regular expression or null.
+fn text_option<'o>(own: &'o Map<String, Value>, name: &str) -> Result<Option<&'o str>, String> {
+    match own.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(format!("{name:?} must be a string")),
+    }
+}
+
+/// The work that compiles a regular expression beside the schema.
+fn pattern_work(pattern: &str) -> Result<usize, String> {
+    match regex::has_stop_group(pattern) {
+        true => Err(regex::STOP_GROUP.to_owned()),
+        false => Ok(PATTERN_WORK),
+    }
 }
 
 /// The schema with `"type": "object"` added, because arguments are always an object.

@@ -30,7 +30,7 @@ mod host_products;
 // One op each.
 pub mod add_given;
 pub mod add_positions;
-pub mod add_row;
+pub mod add_token_type;
 pub mod argmax;
 pub mod attention;
 pub mod attention_split;

@@ -37,7 +37,7 @@ pub struct Served {
 pub enum ServedEngine {
     /// Generates text.
     Text(Engine<ServedModel>),
-    /// Makes embeddings.
+    /// Makes embeddings, or compares texts.
     Embeddings(EmbeddingEngine<ServedModel>),
 }
 
@@ -73,11 +73,13 @@ pub struct RunningModel {
 pub fn serve(mut loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Served {
     let max_queue = handler.switches().max_queue;
     let fingerprint = Fingerprint::of(&loaded.fingerprint_parts.with(&loaded.report.lora));
-    let (engine, handle, state) = if loaded.model.config().embedding.is_some() {
+    let (engine, handle, state) = if let Some(embedding) = &loaded.model.config().embedding {
+        let ranks = embedding.classes.is_some();
         let (engine, handle) = EmbeddingEngine::new(attach(handler, loaded.model), max_queue);
         let ready = ReadyEmbedder {
             engine: handle.clone(),
             tokenizer: loaded.tokenizer,
+            ranks,
         };
         let state = ModelState::ReadyToEmbed(ready);
         let engine = ServedEngine::Embeddings(engine);

@@ -263,7 +263,9 @@ impl LoadedModel {
                     "documentStartId": tokenizer.document_start_id(),
                 })
             }
-            Ready::Embeddings(ReadyEmbedder { engine, tokenizer }) => json!({
+            Ready::Embeddings(ReadyEmbedder {
+                engine, tokenizer, ..
+            }) => json!({
                 "modelId": self.id,
                 "vocabSize": tokenizer.vocab_size().min(engine.vocab_size()),
                 "contextTokens": engine.context_tokens(),

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::api::Host;
-use crate::engine::embed::{EmbeddingLimits, EmbeddingModel};
+use crate::engine::embed::{EmbeddingInput, EmbeddingLimits, EmbeddingModel};
 use crate::engine::{
     CausalModel, Chooser, Input, KnownText, MemoryCopy, ModelLimits, Row, SequenceMemory,
     StepOutput,
@@ -147,7 +147,7 @@ impl<M: EmbeddingModel> EmbeddingModel for HookedModel<M> {
         self.model.embedding_limits()
     }
 
-    async fn embed(&mut self, inputs: &[&[u32]]) -> Result<Vec<Vec<f32>>> {
+    async fn embed(&mut self, inputs: &[&EmbeddingInput]) -> Result<Vec<Vec<f32>>> {
         self.enter(true, inputs.len()).await?;
         self.model.embed(inputs).await
     }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::HookedModel;
 use crate::api::Host;
-use crate::engine::embed::{EmbeddingLimits, EmbeddingModel};
+use crate::engine::embed::{EmbeddingInput, EmbeddingLimits, EmbeddingModel};
 use crate::engine::{
     CausalModel, Chooser, Input, MemoryCopy, ModelLimits, Row, SequenceMemory, StepOutput,
 };
@@ -94,7 +94,7 @@ impl EmbeddingModel for Steps {
         }
     }
 
-    async fn embed(&mut self, inputs: &[&[u32]]) -> Result<Vec<Vec<f32>>> {
+    async fn embed(&mut self, inputs: &[&EmbeddingInput]) -> Result<Vec<Vec<f32>>> {
         self.0.set(self.0.get() + 1);
         Ok(vec![vec![0.0]; inputs.len()])
     }
@@ -175,11 +175,12 @@ fn embedding_waits_and_fails_on_command() {
     controls.prefill_delay_ms.set(70);
     controls.tokens_until_failure.set(Some(2));
     pollster::block_on(async {
-        assert_eq!(model.embed(&[&[0], &[1]]).await.unwrap().len(), 2);
-        let failed = model.embed(&[&[0]]).await;
+        let [a, b] = [0, 1].map(|id| EmbeddingInput::from(vec![id]));
+        assert_eq!(model.embed(&[&a, &b]).await.unwrap().len(), 2);
+        let failed = model.embed(&[&a]).await;
         assert!(matches!(failed, Err(Error::Internal(_))), "{failed:?}");
         assert_eq!(steps.get(), 1, "the model was not called");
-        model.embed(&[&[0]]).await.unwrap();
+        model.embed(&[&a]).await.unwrap();
         assert_eq!(*clock.slept_ms.borrow(), [70, 70, 70]);
     });
 }

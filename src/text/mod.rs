@@ -13,6 +13,7 @@ mod fill_in_middle;
 mod from_gguf;
 mod from_hugging_face;
 mod normalizer;
+mod pair;
 mod placement;
 mod pre_tokenizers;
 mod sentencepiece;
@@ -37,6 +38,7 @@ pub use chat_template::{
 pub use detokenizer::Detokenizer;
 pub use encoding::{Pause, Special};
 pub use from_hugging_face::HuggingFaceFiles;
+pub use pair::Pair;
 pub use placement::Place;
 pub use stop::{StopMatcher, StopOutcome};
 pub use stop_pattern::{Automaton, DEAD, StopPattern};

@@ -7,7 +7,9 @@ use std::rc::Rc;
 
 use futures_util::future::{Either, select};
 use inpage::api::{Handler, ModelState, ReadyEmbedder, Switches};
-use inpage::engine::embed::{EmbeddingEngine, EmbeddingHandle, EmbeddingLimits, EmbeddingModel};
+use inpage::engine::embed::{
+    EmbeddingEngine, EmbeddingHandle, EmbeddingInput, EmbeddingLimits, EmbeddingModel,
+};
 use inpage::text::Tokenizer;
 use inpage::{Error, Result};
 use serde_json::{Value, json};
@@ -41,7 +43,7 @@ impl EmbeddingModel for Counter {
         }
     }
 
-    async fn embed(&mut self, inputs: &[&[u32]]) -> Result<Vec<Vec<f32>>> {
+    async fn embed(&mut self, inputs: &[&EmbeddingInput]) -> Result<Vec<Vec<f32>>> {
         yield_now().await;
         while self.0.held.get() {
             yield_now().await;
@@ -49,8 +51,9 @@ impl EmbeddingModel for Counter {
         if let Some(error) = self.0.failure.take() {
             return Err(error);
         }
-        let vector = |input: &&[u32]| {
-            let values = [input.len() as u32, input[0], input[input.len() - 1]];
+        let vector = |input: &&EmbeddingInput| {
+            let ids = &input.ids;
+            let values = [ids.len() as u32, ids[0], ids[ids.len() - 1]];
             values.map(|value| value as f32).to_vec()
         };
         Ok(inputs.iter().map(vector).collect())
@@ -87,6 +90,7 @@ impl Server {
         ModelState::ReadyToEmbed(ReadyEmbedder {
             engine: self.engine.clone(),
             tokenizer: self.tokenizer.clone(),
+            ranks: false,
         })
     }
 

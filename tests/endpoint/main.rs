@@ -24,6 +24,7 @@ mod messages;
 mod objects;
 mod open_responses;
 mod profiles;
+mod rerank;
 mod responses;
 mod resumed;
 mod sampling;

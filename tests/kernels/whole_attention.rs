@@ -4,14 +4,14 @@
 use burn::tensor::Device;
 use inpage::ops::{
     Variant,
-    add_row::add_row,
+    add_token_type::add_token_type,
     attention::{AttentionShape, whole_attention},
     kv_memory::{KvFormat, KvMemory},
     rope_kv::{RopeShape, rope_kv, turns},
     step::{PAGE_TOKENS, Segment, Step},
 };
 
-use crate::fixture::{Noise, assert_close, gpu, segment, tensor, tolerance, values};
+use crate::fixture::{Noise, assert_close, gpu, ids, segment, tensor, tolerance, values};
 
 const PLAIN: AttentionShape = AttentionShape {
     heads: 3,
@@ -242,22 +242,21 @@ fn all_formats_of_keys_and_values_are_read() {
 }
 
 #[test]
-fn a_row_is_added_to_each() {
+fn the_row_of_its_type_is_added_to_each_token() {
     let gpu = gpu();
     for (tokens, cols) in [(1, 4), (3, 36), (70, 260)] {
         let mut noise = Noise(13);
-        let (x, row) = (noise.floats(tokens * cols), noise.floats(cols));
-        let expected: Vec<f32> = x
-            .iter()
-            .enumerate()
-            .map(|(i, x)| x + row[i % cols])
-            .collect();
+        let (x, table) = (noise.floats(tokens * cols), noise.floats(3 * cols));
+        let types: Vec<u32> = (0..tokens as u32).map(|token| token * 5 % 3).collect();
+        let row = |i: usize| types[i / cols] as usize * cols + i % cols;
+        let expected: Vec<f32> = (0..x.len()).map(|i| x[i] + table[row(i)]).collect();
         for device in [&Device::flex(), gpu.device()] {
-            let (x, row) = (
-                tensor(&x, [tokens, cols], device),
-                tensor(&row, [cols], device),
+            let x = tensor(&x, [tokens, cols], device);
+            let table = tensor(&table, [3, cols], device);
+            assert_eq!(
+                values(add_token_type(x, ids(&types, device), table)),
+                expected
             );
-            assert_eq!(values(add_row(x, row)), expected);
         }
     }
 }

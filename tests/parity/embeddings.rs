@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use inpage::{
-    engine::embed::EmbeddingModel,
+    engine::embed::{EmbeddingInput, EmbeddingModel},
     model::{LoadOptions, Quantize, Transformer},
     runtime::{Opened, open},
     text::Tokenizer,
@@ -16,7 +16,7 @@ use crate::fixture::{Compute, all_computes, floats, ids, json, load};
 
 /// A name in `tests/parity/embeddings`, and the least cosine on the CPU device, whose products of quantized matrices are
 /// of bytes.
-const MODELS: [(&str, f64); 12] = [
+const MODELS: [(&str, f64); 13] = [
     ("qwen3", 0.9999),
     ("qwen3-Q8_0", 0.999),
     ("bert", 0.9999),
@@ -29,6 +29,7 @@ const MODELS: [(&str, f64); 12] = [
     ("gemma-embedding-Q8_0", 0.999),
     ("gemma-embedding-hf", 0.9999),
     ("eurobert", 0.9999),
+    ("xlm-roberta-hf", 0.9999),
 ];
 
 /// The least cosine where products are of floats.
@@ -36,7 +37,7 @@ const COSINE: f64 = 0.9999;
 
 struct Input {
     text: Option<String>,
-    ids: Vec<u32>,
+    tokens: EmbeddingInput,
     vector: Vec<f32>,
 }
 
@@ -50,7 +51,7 @@ fn inputs(name: &str) -> Vec<Input> {
     let inputs: Vec<Input> = inputs
         .map(|input| Input {
             text: input["text"].as_str().map(str::to_owned),
-            ids: ids(&input["ids"]),
+            tokens: ids(&input["ids"]).into(),
             vector: floats(&input["vector"]),
         })
         .collect();
@@ -58,10 +59,15 @@ fn inputs(name: &str) -> Vec<Input> {
     inputs
 }
 
-fn start(compute: &Compute, name: &str) -> (Transformer, std::rc::Rc<Tokenizer>) {
+/// The model called `name` in `folder`, which is a file or a folder itself.
+pub fn start(
+    compute: &Compute,
+    folder: &Path,
+    name: &str,
+) -> (Transformer, std::rc::Rc<Tokenizer>) {
     let path = match name.ends_with("-hf") {
-        true => folder().join(name),
-        false => folder().join(format!("{name}.gguf")),
+        true => folder.join(name),
+        false => folder.join(format!("{name}.gguf")),
     };
     let options = LoadOptions {
         quantize: Quantize::None,
@@ -107,13 +113,13 @@ fn vectors_are_those_of_the_references() {
                 "CPU" => cosine_on_cpu,
                 _ => COSINE,
             };
-            let (mut model, _) = start(&compute, name);
+            let (mut model, _) = start(&compute, &folder(), name);
             let inputs = inputs(name);
-            let all: Vec<&[u32]> = inputs.iter().map(|input| &*input.ids).collect();
+            let all: Vec<&EmbeddingInput> = inputs.iter().map(|input| &input.tokens).collect();
             let together = block_on(model.embed(&all)).unwrap();
             let mut worst = 1.0_f64;
             for (input, vector) in inputs.iter().zip(&together) {
-                let alone = block_on(model.embed(&[&input.ids])).unwrap();
+                let alone = block_on(model.embed(&[&input.tokens])).unwrap();
                 // What else is computed in the same call does not show, to the last bit.
                 assert_eq!(alone[0], *vector, "{name} on {device}");
                 worst = worst.min(cosine(vector, &input.vector));
@@ -133,17 +139,18 @@ fn vectors_are_those_of_the_references() {
 #[test]
 fn texts_become_the_ids_of_the_references() {
     for (name, _) in MODELS {
-        let (_, tokenizer) = start(&Compute::reference(), name);
+        let (_, tokenizer) = start(&Compute::reference(), &folder(), name);
         for input in inputs(name) {
             match &input.text {
                 Some(text) => {
-                    assert_eq!(tokenizer.encode(text, true).unwrap(), input.ids, "{text:?}")
+                    let ids = tokenizer.encode(text, true).unwrap();
+                    assert_eq!(ids, input.tokens.ids, "{text:?}")
                 }
                 // The tokenizer of this file adds no token after a text, so its random ids end with none.
                 None if name == "eurobert" => {}
                 None => {
                     let ids = tokenizer.encode("the text", true).unwrap();
-                    assert_eq!(ids.last(), input.ids.last(), "{name}");
+                    assert_eq!(ids.last(), input.tokens.ids.last(), "{name}");
                 }
             }
         }

@@ -34,6 +34,7 @@ mod recent_folders;
 mod recurrent;
 mod references;
 mod references_2026;
+mod rerankers;
 mod sampling;
 mod scores;
 mod types;

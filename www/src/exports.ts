@@ -25,6 +25,7 @@ export type {
   MessageObject,
   MessageStreamEvent,
   MessageTokenCount,
+  RerankList,
   ResponseObject,
   TokenList,
   TokenPieceList,
@@ -49,6 +50,7 @@ export type {
 } from "./api/chat.js";
 export type { CompletionRequest, CompletionStream } from "./api/completions.js";
 export type { EmbeddingRequest } from "./api/embeddings.js";
+export type { RerankRequest } from "./api/rerank.js";
 export { type Engine, createEngine } from "./engine/engine.js";
 export type {
   EngineOptions,

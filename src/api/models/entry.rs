@@ -14,7 +14,7 @@ pub enum ModelState {
     Loading,
     /// Loaded, and generates text.
     Ready(ReadyModel),
-    /// Loaded, and makes embeddings.
+    /// Loaded, and makes embeddings or compares texts.
     ReadyToEmbed(ReadyEmbedder),
     /// It could not be loaded; the string says why.
     Failed(String),
@@ -36,6 +36,7 @@ pub(in crate::api) enum Purpose {
     #[cfg_attr(test, serde(rename = "completions"))]
     Text,
     Embeddings,
+    Rerank,
 }
 
 impl ModelState {
@@ -43,6 +44,7 @@ impl ModelState {
     pub(super) fn purpose(&self) -> Option<Purpose> {
         match self {
             ModelState::Ready(_) => Some(Purpose::Text),
+            ModelState::ReadyToEmbed(ready) if ready.ranks => Some(Purpose::Rerank),
             ModelState::ReadyToEmbed(_) => Some(Purpose::Embeddings),
             _ => None,
         }

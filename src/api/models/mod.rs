@@ -94,7 +94,7 @@ impl Models {
             (id, _) => Err(fault(
                 RequestFault::UnsupportedParameter,
                 "model",
-                format!("the model \"{id}\" makes embeddings and no text"),
+                format!("the model \"{id}\" makes embeddings or compares texts, and writes none"),
             )),
         }
     }
@@ -111,16 +111,49 @@ impl Models {
     ) -> Result<(String, ReadyEmbedder)> {
         let wanted = Purpose::Embeddings;
         match self.loaded(name, wanted, switches, now_ms).await? {
-            (id, ModelState::ReadyToEmbed(ready)) => Ok((id, ready)),
-            (id, _) => Err(fault(
-                RequestFault::UnsupportedParameter,
-                "model",
-                format!(
-                    "the model \"{id}\" generates text and makes no embeddings: its files name no \
-                     pooling of token vectors; {}",
-                    self.embedders()
-                ),
-            )),
+            (id, ModelState::ReadyToEmbed(ready)) if !ready.ranks => Ok((id, ready)),
+            (id, state) => {
+                let reason = match state.purpose() {
+                    Some(Purpose::Rerank) => "is a reranker",
+                    _ => "generates text",
+                };
+                let others = self.ready_for(wanted);
+                Err(fault(
+                    RequestFault::UnsupportedParameter,
+                    "model",
+                    format!(
+                        "the model \"{id}\" {reason} and makes no embeddings: its files name no \
+                         pooling of token vectors; {others}"
+                    ),
+                ))
+            }
+        }
+    }
+
+    /// Same as [`Models::ready`], for a reranker.
+    ///
+    /// # Errors
+    /// `unsupported_parameter` for another model, and those of the model's state.
+    pub(super) async fn ready_to_rerank(
+        &self,
+        name: &str,
+        switches: &Switches,
+        now_ms: impl Fn() -> u64,
+    ) -> Result<(String, ReadyEmbedder)> {
+        let wanted = Purpose::Rerank;
+        match self.loaded(name, wanted, switches, now_ms).await? {
+            (id, ModelState::ReadyToEmbed(ready)) if ready.ranks => Ok((id, ready)),
+            (id, _) => {
+                let others = self.ready_for(wanted);
+                Err(fault(
+                    RequestFault::UnsupportedParameter,
+                    "model",
+                    format!(
+                        "the model \"{id}\" is no reranker: its files have no classifier of pairs; \
+                         {others}"
+                    ),
+                ))
+            }
         }
     }
 
@@ -142,12 +175,12 @@ impl Models {
         }
     }
 
-    /// Says which models make embeddings.
-    fn embedders(&self) -> String {
+    /// Says which models are for this purpose.
+    fn ready_for(&self, purpose: Purpose) -> String {
         let entries = self.entries.borrow();
         let found = entries
             .iter()
-            .filter(|entry| entry.state.purpose() == Some(Purpose::Embeddings));
+            .filter(|entry| entry.state.purpose() == Some(purpose));
         let names: Vec<String> = found.map(|entry| format!("\"{}\"", entry.id)).collect();
         match names.is_empty() {
             true => "no loaded model does".to_owned(),

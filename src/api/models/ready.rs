@@ -89,13 +89,15 @@ impl ImageReader {
     }
 }
 
-/// A loaded model that makes embeddings.
+/// A loaded model that makes embeddings, or a reranker.
 #[derive(Debug, Clone)]
 pub struct ReadyEmbedder {
     /// Runs it.
     pub engine: EmbeddingHandle,
     /// Its tokenizer.
     pub tokenizer: Rc<Tokenizer>,
+    /// Whether its vectors are the outputs of a classifier that compares two texts.
+    pub ranks: bool,
 }
 
 /// The part of a loaded model that turns prompts into ids, of generators and of embedders.

@@ -10,6 +10,7 @@ mod health;
 mod messages;
 mod models;
 mod prompt_listing;
+mod rerank;
 mod responses;
 mod route;
 mod timings;
@@ -30,6 +31,7 @@ static ROUTES: &[&Route] = &[
     &messages::ROUTE,
     &messages::count_tokens::ROUTE,
     &embeddings::ROUTE,
+    &rerank::ROUTE,
     &tokens::tokenize::ROUTE,
     &tokens::detokenize::ROUTE,
     &tokens::apply_template::ROUTE,
@@ -40,7 +42,13 @@ static ROUTES: &[&Route] = &[
 
 /// Routes that are without a base path, too, as other servers have them. Whether requests to such a URL reach the endpoint is
 /// decided by its doors: those of a page send them to the network.
-const ROOT_PATHS: [&str; 4] = ["tokenize", "detokenize", "apply-template", "health"];
+const ROOT_PATHS: [&str; 5] = [
+    "tokenize",
+    "detokenize",
+    "apply-template",
+    "rerank",
+    "health",
+];
 
 /// The route at `url` (`/path?query` or absolute) and its parameter, decoded.
 pub(super) fn find(url: &str, base_paths: &[String]) -> Option<(&'static Route, String)> {
@@ -198,6 +206,7 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     health::visit_types(visitor);
     messages::visit_types(visitor);
     models::visit_types(visitor);
+    rerank::visit_types(visitor);
     responses::visit_types(visitor);
     tokens::visit_types(visitor);
 }

@@ -93,7 +93,7 @@ struct ModelCard<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     max_model_len: Option<usize>,
-    /// `completions`, and `chat` if it has a chat template; or `embeddings`.
+    /// `completions`, and `chat` if it has a chat template; `embeddings`, or `rerank`.
     capabilities: &'a [&'a str],
     /// The form of tools in prompts; only of a ready model with a chat template.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,6 +119,7 @@ impl ModelCard<'_> {
             context_length,
             max_model_len: context_length,
             capabilities: match &entry.state {
+                ModelState::ReadyToEmbed(ready) if ready.ranks => &["rerank"],
                 ModelState::ReadyToEmbed(_) => &["embeddings"],
                 ModelState::Ready(ready) if ready.chats(switches) => &["completions", "chat"],
                 _ => &["completions"],

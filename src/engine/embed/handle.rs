@@ -8,7 +8,7 @@ use std::rc::Rc;
 use futures_channel::oneshot;
 
 use super::job::Job;
-use super::model::EmbeddingLimits;
+use super::model::{EmbeddingInput, EmbeddingLimits};
 use crate::engine::wake::WakeFlag;
 use crate::{Error, RequestFault, Result};
 
@@ -93,7 +93,8 @@ impl EmbeddingHandle {
     /// [`Error::Request`] for an input that is empty, exceeds the context or holds an id outside the vocabulary;
     /// [`Error::QueueFull`]; [`Error::DeviceLost`] after the loss of the device; [`Error::Internal`]
     /// without any input.
-    pub fn submit(&self, inputs: Vec<Vec<u32>>) -> Result<Embeddings> {
+    pub fn submit(&self, inputs: Vec<impl Into<EmbeddingInput>>) -> Result<Embeddings> {
+        let inputs: Vec<EmbeddingInput> = inputs.into_iter().map(Into::into).collect();
         let Inner {
             shared, max_queue, ..
         } = &*self.inner;
@@ -103,7 +104,7 @@ impl EmbeddingHandle {
         if inputs.is_empty() {
             return Err(Error::Internal("a request without inputs".into()));
         }
-        inputs.iter().try_for_each(|input| self.check(input))?;
+        inputs.iter().try_for_each(|input| self.check(&input.ids))?;
         shared.purge();
         // An idle engine takes one request beyond the queue as soon as it is polled.
         let place = usize::from(!shared.is_running.get());

@@ -2,12 +2,12 @@
 
 use futures_channel::oneshot;
 
-use super::model::EmbeddingLimits;
+use super::model::{EmbeddingInput, EmbeddingLimits};
 use crate::{Error, Result};
 
 /// A request that waits or runs.
 pub(super) struct Job {
-    inputs: Vec<Vec<u32>>,
+    inputs: Vec<EmbeddingInput>,
     /// The vectors of the inputs that are done, in order.
     vectors: Vec<Vec<f32>>,
     reader: oneshot::Sender<Result<Vec<Vec<f32>>>>,
@@ -15,7 +15,9 @@ pub(super) struct Job {
 
 impl Job {
     /// A request of these inputs (at least one) and the receiver of its vectors.
-    pub(super) fn new(inputs: Vec<Vec<u32>>) -> (Job, oneshot::Receiver<Result<Vec<Vec<f32>>>>) {
+    pub(super) fn new(
+        inputs: Vec<EmbeddingInput>,
+    ) -> (Job, oneshot::Receiver<Result<Vec<Vec<f32>>>>) {
         let (reader, receiver) = oneshot::channel();
         let job = Job {
             inputs,
@@ -47,16 +49,16 @@ impl Job {
     pub(super) fn turn(
         &mut self,
         limits: &EmbeddingLimits,
-    ) -> (Vec<&[u32]>, impl Future<Output = ()>) {
+    ) -> (Vec<&EmbeddingInput>, impl Future<Output = ()>) {
         let rest = self.inputs[self.vectors.len()..].iter();
         let mut tokens = 0;
         let fitting = rest.take_while(|input| {
             let is_first = tokens == 0;
-            tokens += input.len();
+            tokens += input.ids.len();
             is_first || tokens <= limits.batch_tokens
         });
         let fitting = fitting.take(limits.batch_inputs);
-        let batch = fitting.map(Vec::as_slice).collect();
+        let batch = fitting.collect();
         (batch, self.reader.cancellation())
     }
 }

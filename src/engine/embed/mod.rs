@@ -25,5 +25,5 @@ mod run;
 mod tests;
 
 pub use handle::{EmbeddingHandle, Embeddings};
-pub use model::{EmbeddingLimits, EmbeddingModel};
+pub use model::{EmbeddingInput, EmbeddingLimits, EmbeddingModel};
 pub use run::EmbeddingEngine;

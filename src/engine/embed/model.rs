@@ -17,6 +17,25 @@ pub struct EmbeddingLimits {
     pub batch_inputs: usize,
 }
 
+/// The tokens that one vector is computed from: those of one text, or of two that are read together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmbeddingInput {
+    /// All token ids.
+    pub ids: Vec<u32>,
+    /// Number of tokens of the first text: those after it have the second type, of models whose tokens have types.
+    pub first_tokens: usize,
+}
+
+impl From<Vec<u32>> for EmbeddingInput {
+    /// One text.
+    fn from(ids: Vec<u32>) -> Self {
+        EmbeddingInput {
+            first_tokens: ids.len(),
+            ids,
+        }
+    }
+}
+
 /// A model that turns texts into vectors. One call runs at a time.
 #[allow(async_fn_in_trait)]
 pub trait EmbeddingModel {
@@ -28,5 +47,5 @@ pub trait EmbeddingModel {
     /// inputs beside it.
     ///
     /// The future may be dropped at any time: the next call starts afresh.
-    async fn embed(&mut self, inputs: &[&[u32]]) -> Result<Vec<Vec<f32>>>;
+    async fn embed(&mut self, inputs: &[&EmbeddingInput]) -> Result<Vec<Vec<f32>>>;
 }

@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use futures_util::future::{Either, join, select};
 
-use super::{EmbeddingEngine, EmbeddingHandle, EmbeddingLimits, EmbeddingModel};
+use super::{EmbeddingEngine, EmbeddingHandle, EmbeddingInput, EmbeddingLimits, EmbeddingModel};
 use crate::engine::wake::yield_now;
 use crate::{Error, RequestFault, Result};
 
@@ -37,9 +37,10 @@ impl EmbeddingModel for Sums {
         LIMITS
     }
 
-    async fn embed(&mut self, inputs: &[&[u32]]) -> Result<Vec<Vec<f32>>> {
-        let call = inputs.iter().map(|input| input.to_vec()).collect();
-        self.0.calls.borrow_mut().push(call);
+    async fn embed(&mut self, inputs: &[&EmbeddingInput]) -> Result<Vec<Vec<f32>>> {
+        let inputs = inputs.iter().map(|input| input.ids.clone());
+        let call: Vec<Vec<u32>> = inputs.collect();
+        self.0.calls.borrow_mut().push(call.clone());
         yield_now().await;
         while self.0.held.get() {
             yield_now().await;
@@ -48,8 +49,8 @@ impl EmbeddingModel for Sums {
         if let Some(error) = self.0.failure.take() {
             return Err(error);
         }
-        let vector = |input: &&[u32]| vec![input.iter().sum::<u32>() as f32, input.len() as f32];
-        Ok(inputs.iter().map(vector).collect())
+        let vector = |input: &Vec<u32>| vec![input.iter().sum::<u32>() as f32, input.len() as f32];
+        Ok(call.iter().map(vector).collect())
     }
 }
 
@@ -115,7 +116,7 @@ fn what_the_model_cannot_take_is_refused_by_name() {
                 other => panic!("{other}"),
             }
         }
-        assert!(handle.submit(vec![]).is_err());
+        assert!(handle.submit(Vec::<Vec<u32>>::new()).is_err());
         assert!(handle.submit(vec![vec![99; 6]]).is_ok());
     });
 }

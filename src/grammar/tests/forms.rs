@@ -261,6 +261,54 @@ fn a_schema_cannot_loosen_its_own_compilation() {
 }
 
 #[test]
+fn a_schema_chooses_its_own_spacing() {
+    let model = Model::made();
+    let spaced = |options: Value| {
+        let properties = json!({ "a": { "const": 1 }, "b": { "const": 2 } });
+        json!({ "type": "object", "properties": properties, "required": ["a", "b"], "x-guidance": options })
+    };
+    // What guidance's `json` sends.
+    let strict = spaced(json!({
+        "whitespace_flexible": false, "whitespace_pattern": null, "item_separator": ", ", "key_separator": ": ",
+        "coerce_one_of": true, "lenient": false,
+    }));
+    for source in [
+        schema(strict.clone()),
+        lark(&format!("start: %json {strict}")),
+        GrammarSource::LlGuidance(json!({ "grammars": [{ "json_schema": strict }] })),
+    ] {
+        let grammar = model.grammar(&source);
+        assert!(model.accepts(&grammar, r#"{"a": 1, "b": 2}"#), "{source:?}");
+        for other in [
+            r#"{"a":1,"b":2}"#,
+            r#"{ "a": 1, "b": 2}"#,
+            r#"{"a": 1,  "b": 2}"#,
+        ] {
+            assert!(!model.accepts(&grammar, other), "{source:?}: {other}");
+        }
+    }
+    let dashes = model.grammar(&schema(spaced(json!({ "whitespace_pattern": "-" }))));
+    assert!(model.accepts(&dashes, r#"{-"a":-1,"b":2-}"#));
+    assert!(!model.accepts(&dashes, r#"{ "a":1,"b":2}"#));
+    // What a request says about white space has precedence over its schema.
+    let compact = model.grammar(&GrammarSource::SpacedJsonSchema {
+        schema: spaced(json!({ "whitespace_flexible": true })),
+        whitespace: Whitespace::None,
+    });
+    assert!(!model.accepts(&compact, r#"{"a": 1,"b":2}"#));
+    for (options, word) in [
+        (json!({ "whitespace_flexible": 1 }), "whitespace_flexible"),
+        (json!({ "whitespace_pattern": 1 }), "whitespace_pattern"),
+        (json!({ "key_separator": [] }), "key_separator"),
+        (json!({ "item_separator": "(" }), "unclosed"),
+        (json!({ "item_separator": "(?P<stop>x)" }), "stop"),
+    ] {
+        let message = model.refusal(&schema(spaced(options.clone())));
+        assert!(message.contains(word), "{options}: {message}");
+    }
+}
+
+#[test]
 fn lark_in_llguidances_dialect() {
     let model = Model::made();
     let words = model.grammar(&lark("start: \"yes\" | \"no\""));

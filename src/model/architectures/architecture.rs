@@ -31,6 +31,8 @@ pub enum Form {
     NegatedExp,
     /// The first half (0) or the second half (1) of the rows, of each expert if it has experts.
     HalfRows(u64),
+    /// Its rows from this one on.
+    RowsFrom(u64),
     /// Every second element of its rows, from this one on.
     Alternate(usize),
     /// The rows of MXFP4 blocks, whose exponents are in the tensor that is called `scales` where this one is called

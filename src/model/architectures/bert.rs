@@ -43,6 +43,11 @@ const TENSORS: Names = &[
         "encoder.layer.*.output.LayerNorm",
         "blk.*.layer_output_norm",
     ),
+    // The head of a classifier; in that of RoBERTa both layers are named after it.
+    ("pooler.dense", "cls"),
+    ("classifier", "cls.output"),
+    ("classifier.dense", "cls"),
+    ("classifier.out_proj", "cls.output"),
 ];
 
 fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
@@ -65,7 +70,7 @@ pub fn configure_encoder(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     Ok(())
 }
 
-fn read_json(json: &mut ConfigJson) -> Result<()> {
+pub fn read_json(json: &mut ConfigJson) -> Result<()> {
     let key = "position_embedding_type";
     json.require(key, json.str(key)?.is_none_or(|it| it == "absolute"))?;
     // Decoders and models with cross-attention.

@@ -42,6 +42,7 @@ mod qwen35moe;
 mod qwen3moe;
 mod qwen3next;
 mod qwen3vl;
+mod roberta;
 mod seed_oss;
 mod smollm3;
 mod starcoder2;
@@ -50,7 +51,8 @@ pub use architecture::{Architecture, Form, Names, Parameter};
 pub use qwen3vl::DEEPSTACK_LAYERS;
 
 use super::config::{
-    ConfigJson, Keys, ModelConfig, RopePairs, keys::missing, llama_like, rope::ROPE_HALVES,
+    ConfigJson, Keys, ModelConfig, RopePairs, embedding::Pooling, keys::missing, llama_like,
+    rope::ROPE_HALVES,
 };
 use crate::{
     Error, Result,
@@ -99,6 +101,7 @@ const ARCHITECTURES: &[&Architecture] = &[
     &qwen35moe::ARCHITECTURE,
     &qwen3next::ARCHITECTURE,
     &bert::ARCHITECTURE,
+    &roberta::ARCHITECTURE,
     &nomic_bert::ARCHITECTURE,
     &eurobert::ARCHITECTURE,
     &gemma_embedding::ARCHITECTURE,
@@ -106,7 +109,13 @@ const ARCHITECTURES: &[&Architecture] = &[
 
 /// The `general.architecture` of each supported architecture.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    ARCHITECTURES.iter().map(|architecture| architecture.name)
+    // Folders of RoBERTa become files of BERT.
+    let is_first = |(i, it): &(usize, &&Architecture)| {
+        let mut before = ARCHITECTURES[..*i].iter();
+        !before.any(|other| other.name == it.name)
+    };
+    let first = ARCHITECTURES.iter().enumerate().filter(is_first);
+    first.map(|(_, architecture)| architecture.name)
 }
 
 /// The architecture of this name.
@@ -190,6 +199,14 @@ pub fn configure(metadata: &Metadata, vocab: Option<u64>) -> Result<ModelConfig>
         rope.pairs = pairs;
     }
     (architecture.configure)(&keys, &mut config)?;
+    let is_causal = config.is_causal;
+    if let Some(embedding) = config.embedding.as_mut().filter(|it| it.classes.is_some()) {
+        // The only tokens that have seen the whole text in each layer, or that training has chosen.
+        embedding.pooling = match is_causal {
+            true => Pooling::Last,
+            false => Pooling::First,
+        };
+    }
     llama_like::check(&config)?;
     Ok(config)
 }

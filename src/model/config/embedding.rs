@@ -17,10 +17,18 @@ pub struct EmbeddingConfig {
     pub normalizes: bool,
     /// Columns and rows of the matrices that the pooled vector is multiplied with: `dense_2`, `dense_3`.
     pub dense: Vec<[usize; 2]>,
+    /// Number of outputs of a reranker's classifier, which follows the pooling of a pair of texts.
+    pub classes: Option<usize>,
 }
 
 /// Names of those matrices.
 pub const DENSE: [&str; 2] = ["dense_2", "dense_3"];
+/// Names of a classifier's layers: the hidden one, which some classifiers lack, and the outputs.
+pub const CLASSIFIER: [&str; 2] = ["cls", "cls.output"];
+/// The key of the list of a classifier's outputs, as in GGUF files.
+pub const OUTPUT_LABELS: &str = "classifier.output_labels";
+/// The number of a reranker's pooling.
+pub const RANK: u32 = 4;
 
 /// The tokens whose vectors become the text's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,14 +66,15 @@ impl EmbeddingConfig {
     /// The computation that the file declares; `None` for a model that generates text.
     ///
     /// # Errors
-    /// [`Error::UnsupportedModel`] for other poolings, such as that of rerankers.
+    /// [`Error::InvalidModelFile`] for another pooling, [`Error::UnsupportedModel`] for a classifier that does not score pairs
+    /// of texts.
     pub fn read(keys: &Keys) -> Result<Option<EmbeddingConfig>> {
         let pooling = match keys.metadata().u32(&keys.name(POOLING_TYPE))? {
             None | Some(0) => return Ok(None),
             Some(1) => Pooling::Mean,
             Some(2) => Pooling::First,
             Some(3) => Pooling::Last,
-            Some(4) => return Err(keys.unsupported("the pooling of a reranker")),
+            Some(RANK) => return EmbeddingConfig::of_reranker(keys).map(Some),
             Some(other) => {
                 let key = keys.name(POOLING_TYPE);
                 return Err(Error::InvalidModelFile(format!("{key} is {other}")));
@@ -82,7 +91,29 @@ impl EmbeddingConfig {
             pooling,
             dense,
             normalizes: keys.bool(NORMALIZE)?.unwrap_or(true),
+            classes: None,
         }))
+    }
+
+    /// A reranker reads the last token, or the first one of encoders, which is known later. It has one output, or those of the
+    /// answers "yes" and "no".
+    fn of_reranker(keys: &Keys) -> Result<EmbeddingConfig> {
+        let labels = keys.metadata().strings(&keys.name(OUTPUT_LABELS))?;
+        let classes = match labels {
+            None => 1,
+            Some(labels) if labels.len() == 1 => 1,
+            Some([yes, no]) if yes == "yes" && no == "no" => 2,
+            Some(labels) => {
+                let count = labels.len();
+                return Err(keys.unsupported(&format!("a classifier of {count} classes")));
+            }
+        };
+        Ok(EmbeddingConfig {
+            pooling: Pooling::Last,
+            dense: Vec::new(),
+            normalizes: false,
+            classes: Some(classes),
+        })
     }
 }
 
@@ -121,8 +152,6 @@ mod tests {
         assert!(!read(Some(1), Some(false)).unwrap().unwrap().normalizes);
         assert_eq!(read(None, None).unwrap(), None);
         assert_eq!(read(Some(0), None).unwrap(), None);
-        let reranker = read(Some(4), None).unwrap_err().to_string();
-        assert!(reranker.contains("reranker"), "{reranker}");
         assert!(matches!(
             read(Some(5), None),
             Err(Error::InvalidModelFile(_))

@@ -8,9 +8,12 @@ use crate::{
     Error, Result,
     model::{
         architectures::{self, Architecture, Names},
-        config::{Activation, ConfigJson, FeedForwardKind, LayerRope, Mixing, ModelConfig},
+        config::{
+            Activation, ConfigJson, FeedForwardKind, LayerRope, Mixing, ModelConfig,
+            embedding::{CLASSIFIER, OUTPUT_LABELS, POOLING_TYPE, RANK},
+        },
     },
-    weights::{Metadata, MetadataValue},
+    weights::{Metadata, MetadataArray, MetadataValue},
 };
 
 /// Integer members of a Llama's `config.json`, and their metadata keys without the architecture.
@@ -39,10 +42,13 @@ pub fn read(
     (architecture.read_json)(config)?;
     let mut metadata = Metadata::new();
     metadata.insert("general.architecture", architecture.name);
+    let name = |key: &str| format!("{}.{key}", architecture.name);
     if let Some(pipeline) = pipeline {
         pipeline.add(&mut metadata, architecture.name);
+    } else if let Some(labels) = classes(architecture, config)? {
+        metadata.insert(name(POOLING_TYPE), RANK);
+        metadata.insert(name(OUTPUT_LABELS), MetadataArray::String(labels));
     }
-    let name = |key: &str| format!("{}.{key}", architecture.name);
     for (member, key) in SIZES.iter().chain(architecture.json_sizes) {
         if let Some(value) = config.size(member)? {
             metadata.insert(name(key), value);
@@ -69,6 +75,27 @@ pub fn read(
         check(config, &model)?;
     }
     Ok((architecture, metadata))
+}
+
+/// The labels of the classifier that a folder holds, if the architecture has one.
+pub fn classes(architecture: &Architecture, config: &ConfigJson) -> Result<Option<Vec<String>>> {
+    let [_, output] = CLASSIFIER;
+    let mut names = architecture.tensors.iter().copied().flatten();
+    let classes = config.get("architectures").and_then(|it| it[0].as_str());
+    let is_classifier = classes.is_some_and(|it| it.ends_with("ForSequenceClassification"));
+    if !is_classifier || !names.any(|(_, gguf)| *gguf == output) {
+        return Ok(None);
+    }
+    let labels = config.get("id2label").and_then(Value::as_object);
+    let count = labels.map_or(config.size("num_labels")?.unwrap_or(2) as usize, |it| {
+        it.len()
+    });
+    let label = |class: usize| {
+        let name = labels.and_then(|labels| labels.get(&class.to_string())?.as_str());
+        name.map_or(format!("LABEL_{class}"), str::to_owned)
+    };
+    const MOST: usize = 1024;
+    Ok(Some((0..count.min(MOST)).map(label).collect()))
 }
 
 /// Refuses a folder whose layers differ from those of its architecture.

@@ -36,20 +36,19 @@ const LLAMA: Names = &[
     ("model.layers.*.mlp.down_proj", "blk.*.ffn_down"),
 ];
 
-/// Whether a tensor is a table of frequencies or a causal mask, which older checkpoints hold.
-pub fn is_ignored(name: &str) -> bool {
+/// Whether a tensor is a table of frequencies or a causal mask, which older checkpoints hold, or a head of training that nothing
+/// reads: a classifier reads the one of its pooled vector.
+pub fn is_ignored(name: &str, has_classifier: bool) -> bool {
     let tables = [
         "rotary_emb.inv_freq",
         ".attn.bias",
         ".attn.masked_bias",
         "embeddings.position_ids",
     ];
-    // The head of BERT's training, which embeddings do not use.
-    let heads = ["pooler.dense.weight", "pooler.dense.bias"];
-    tables
-        .iter()
-        .chain(&heads)
-        .any(|table| name.ends_with(table))
+    let pooler = ["pooler.dense.weight", "pooler.dense.bias"];
+    let pooler = pooler.iter().filter(|_| !has_classifier);
+    let mut ignored = tables.iter().chain(pooler);
+    ignored.any(|table| name.ends_with(table))
 }
 
 /// The GGUF tensors that are made of the checkpoint's tensor `name`; one or more. `parameters` are those of the

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use super::{
+    metadata,
     names::{self, GgufTensor, HEAD},
     packed,
     quantize::Quantize,
@@ -140,6 +141,7 @@ fn parts(
     };
     let mut parts: Vec<(u64, GgufTensor, Part)> = Vec::new();
     let parameters = (architecture.parameters)(config);
+    let has_classifier = metadata::classes(architecture, config)?.is_some();
     for (name, start_bytes, packed) in matrices {
         for tensor in names::find(architecture, parameters, &name)? {
             if tensor.form != Form::SAME || row_factors(architecture, config, &tensor)?.is_some() {
@@ -152,7 +154,7 @@ fn parts(
     let (scales, stored) = Scales::take(config, stored)?;
     for tensor in stored {
         let is_idle = scheme.is_some() && packed::is_idle_bias(config, &tensor.name)?;
-        if is_idle || names::is_ignored(&tensor.name) {
+        if is_idle || names::is_ignored(&tensor.name, has_classifier) {
             continue;
         }
         for target in names::find(architecture, parameters, &tensor.name)? {

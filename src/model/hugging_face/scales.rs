@@ -132,6 +132,10 @@ impl Scales {
                 let selection = Selection::half(&tensor, half)?;
                 Part::Selected(tensor, selection)
             }
+            Form::RowsFrom(first) => {
+                let selection = Selection::from(&tensor, first)?;
+                Part::Selected(tensor, selection)
+            }
             Form::Plus(plus) => Part::Rows(tensor, plus),
             Form::Mxfp4(_) => unreachable!("handled above"),
         })

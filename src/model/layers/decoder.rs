@@ -9,12 +9,12 @@ use super::{
     linear::{Linear, Norm},
     mixer::{LayerMemory, Mixer},
     mtp_head::MtpHead,
+    token_types::TokenTypes,
 };
 use crate::ops::{
     Finish, InPlace, Variant,
     add_given::{GivenRows, add_given},
     add_positions::add_positions,
-    add_row::add_row,
     embedding::embedding,
     embedding_or_row::embedding_or_row,
     last_row::last_row,
@@ -39,6 +39,23 @@ pub struct Block {
     pub memory_index: usize,
 }
 
+/// A product with the pooled vector of a text.
+#[derive(Debug, Clone)]
+pub struct Dense {
+    /// The product.
+    pub linear: Linear,
+    /// What is applied to it.
+    pub finish: Finish,
+}
+
+impl Dense {
+    /// The hyperbolic tangent.
+    pub const TANH: Finish = Finish::SoftCap {
+        scale: 1.0,
+        cap: 1.0,
+    };
+}
+
 /// The whole model.
 #[derive(Debug, Clone)]
 pub struct Decoder {
@@ -48,8 +65,8 @@ pub struct Decoder {
     pub embedding_scale: f32,
     /// `position_embd`, `[positions, dim]`, if positions are learned.
     pub position_embd: Option<Matrix>,
-    /// The first row of `token_types`, `[dim]`: texts are of one type.
-    pub token_type: Option<Tensor<1>>,
+    /// Types of tokens.
+    pub token_types: Option<TokenTypes>,
     /// Vectors of each token for all layers.
     pub layer_inputs: Option<LayerInputs>,
     /// `token_embd_norm`, of the sum of embeddings.
@@ -62,8 +79,8 @@ pub struct Decoder {
     pub output_norm: Option<Norm>,
     /// `output`, `[vocab, dim]`. In a tied model it shares the data of `token_embd`.
     pub output: Linear,
-    /// Products with the pooled vector of a text: `dense_2`, `dense_3`.
-    pub dense: Vec<Linear>,
+    /// Products with the pooled vector of a text: `dense_2`, `dense_3` or those of a classifier.
+    pub dense: Vec<Dense>,
     /// First layers to whose outputs given rows add values.
     pub deepstack_layers: usize,
     /// Scale or soft cap of the logits.
@@ -90,7 +107,8 @@ impl Decoder {
         }
         let norms = self.output_norm.iter_mut().chain(&mut self.embedding_norm);
         norms.for_each(|norm| norm.variant = variant);
-        let outputs = self.dense.iter_mut().chain([&mut self.output]);
+        let dense = self.dense.iter_mut().map(|dense| &mut dense.linear);
+        let outputs = dense.chain([&mut self.output]);
         outputs.for_each(|linear| linear.variant = variant);
     }
 
@@ -112,8 +130,8 @@ impl Decoder {
         if let Some(table) = &self.position_embd {
             x = add_positions(x, table, step);
         }
-        if let Some(row) = &self.token_type {
-            x = add_row(x, row.clone());
+        if let Some(types) = &self.token_types {
+            x = types.add_to(x);
         }
         if let Some(norm) = &self.embedding_norm {
             x = norm.apply(x);
@@ -170,6 +188,8 @@ impl Decoder {
     /// The products with pooled vectors `[texts, dim]`.
     pub fn densed(&self, pooled: Tensor<2>) -> Tensor<2> {
         let each = self.dense.iter();
-        each.fold(pooled, |x, dense| dense.normed(x, None, Finish::Plain))
+        each.fold(pooled, |x, dense| {
+            dense.linear.normed(x, None, dense.finish)
+        })
     }
 }

@@ -2,7 +2,7 @@
 //! decides from a `ModelConfig` what a layer consists of.
 //!
 //! Order, lowest first: `low_rank`, `linear`, `latent`, `attention`, `recurrent`, `experts` and `layer_input`, `mixer` and
-//! `feed_forward`, `mtp_head`, `decoder`, `tower`.
+//! `feed_forward`, `mtp_head`, `token_types`, `decoder`, `tower`.
 //!
 //! Six dispatches per layer: norm + QKV, rope + KV write, attention, output projection + residual, norm + gate + up +
 //! activation, down projection + residual; three per step: embedding, norm + output projection, argmax. The norm needs
@@ -29,4 +29,5 @@ pub mod low_rank;
 pub mod mixer;
 pub mod mtp_head;
 pub mod recurrent;
+pub mod token_types;
 pub mod tower;

@@ -7,13 +7,17 @@ use burn::tensor::{Int, Tensor};
 use super::{Plan, reader::TensorReader};
 use crate::{
     Error, Result,
-    device::ComputeDevice,
+    device::{ComputeDevice, upload, upload_words},
     model::{
-        config::{Mixing, ModelConfig, NormKind, Scaling, embedding::DENSE},
+        config::{
+            Mixing, ModelConfig, NormKind, Scaling,
+            embedding::{CLASSIFIER, DENSE},
+        },
         layers::{
-            decoder::{Block, Decoder},
+            decoder::{Block, Decoder, Dense},
             linear::{Join, Limits, Linear, Norm},
             mixer::{AttentionAndRecurrence, Mixer},
+            token_types::TokenTypes,
         },
     },
     ops::{
@@ -90,11 +94,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         let output_norm = self.norm_named(output_norm).await?;
         let embedding_norm = config.has_embedding_norm.then_some("token_embd_norm");
         let embedding_norm = self.norm_named(embedding_norm).await?;
-        let mut dense = Vec::new();
-        let sizes = config.embedding.iter().flat_map(|it| &it.dense);
-        for (name, _) in DENSE.iter().zip(sizes) {
-            dense.push(self.linear(name).await?);
-        }
+        let dense = Box::pin(self.dense()).await?;
         let mtp_head = match config.has_mtp_head {
             true => Some(Box::new(Box::pin(self.mtp_head()).await?)),
             false => None,
@@ -105,7 +105,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             embedding_scale: config.embedding_scale,
             position_embd,
             layer_inputs: self.layer_inputs().await?,
-            token_type: self.token_type().await?,
+            token_types: self.token_types().await?,
             embedding_norm,
             blocks,
             output_norm,
@@ -181,13 +181,42 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         })
     }
 
-    /// The embedding of the first token type, if tokens have types.
-    async fn token_type(&mut self) -> Result<Option<Tensor<1>>> {
+    /// The products with pooled vectors.
+    async fn dense(&mut self) -> Result<Vec<Dense>> {
+        let mut dense = Vec::new();
+        let Some(embedding) = &self.config.embedding else {
+            return Ok(dense);
+        };
+        for (name, _) in DENSE.iter().zip(&embedding.dense) {
+            dense.push(Dense {
+                linear: self.linear(name).await?,
+                finish: Finish::Plain,
+            });
+        }
+        if embedding.classes.is_some() {
+            let [hidden, output] = CLASSIFIER;
+            let layers = [(hidden, Dense::TANH), (output, Finish::Plain)];
+            for (name, finish) in layers {
+                if self.tensors.find(&format!("{name}.weight")).is_some() {
+                    let linear = self.linear(name).await?;
+                    dense.push(Dense { linear, finish });
+                }
+            }
+        }
+        Ok(dense)
+    }
+
+    /// The types of tokens, if they have some.
+    async fn token_types(&mut self) -> Result<Option<TokenTypes>> {
         match self.tensors.find("token_types.weight") {
             Some(types) if !self.config.is_causal => {
-                let mut values = self.tensors.floats(types).await?;
-                values.truncate(self.config.dim);
-                Ok(Some(self.tensors.vector(values)))
+                let values = self.tensors.floats(types).await?;
+                let shape = [values.len() / self.config.dim, self.config.dim];
+                let device = self.tensors.device();
+                Ok(Some(TokenTypes {
+                    table: upload(values, shape, device),
+                    of_tokens: upload_words(vec![0], [1], device),
+                }))
             }
             _ => Ok(None),
         }

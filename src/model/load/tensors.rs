@@ -6,7 +6,10 @@ use std::collections::HashSet;
 use super::layout::DeviceBytes;
 use crate::{
     Error, Result,
-    model::config::{FeedForwardKind, ModelConfig, Positions, QkNorm, Scaling, embedding::DENSE},
+    model::config::{
+        FeedForwardKind, ModelConfig, Positions, QkNorm, Scaling,
+        embedding::{CLASSIFIER, DENSE},
+    },
     weights::{Gguf, TensorInfo},
 };
 
@@ -161,7 +164,26 @@ impl<'a> Check<'a> {
             self.possible(&format!("{name}.bias"), &[*rows])?;
             width = *rows;
         }
-        Ok(())
+        match embedding.classes {
+            Some(classes) => self.classifier(classes),
+            None => Ok(()),
+        }
+    }
+
+    /// The layers of a reranker's classifier. Files of BERT models lack the hidden one, which their converter leaves out.
+    fn classifier(&mut self, classes: usize) -> Result<()> {
+        let dim = self.config.dim;
+        let [hidden, output] = CLASSIFIER;
+        if self.is_there(&format!("{hidden}.weight")) {
+            self.linear(hidden, [dim, dim])?;
+        }
+        let weight = format!("{output}.weight");
+        match classes {
+            // Some converters write a row without its second dimension.
+            1 => self.vector(&weight, dim)?,
+            classes => self.needed(&weight, &[dim, classes])?,
+        }
+        self.possible(&format!("{output}.bias"), &[classes])
     }
 
     fn attention(&mut self, layer: usize) -> Result<()> {

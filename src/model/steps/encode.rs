@@ -12,22 +12,34 @@ use crate::{
 const DENSE_ROWS: usize = 2 * matvec::MAX_TOKENS;
 
 impl Steps {
-    /// The vectors of the tokens of whole texts, `[tokens, dim]`.
-    pub async fn encode(&mut self, segments: &[Segment<'_>], tokens: &[u32]) -> Result<Vec<f32>> {
+    /// The vectors of the tokens of whole texts, `[tokens, dim]`, from their ids and their types.
+    pub async fn encode(
+        &mut self,
+        segments: &[Segment<'_>],
+        mut ids: Vec<u32>,
+        mut types: Vec<u32>,
+    ) -> Result<Vec<f32>> {
+        let tokens = ids.len();
         self.device.give_turn().await;
         // Rows of the CPU are not padded further: there are no buffers to share.
         let count = match self.device.recorder() {
-            Some(_) => encoder_rows(tokens.len()),
-            None => tokens.len().max(DENSE_ROWS),
+            Some(_) => encoder_rows(tokens),
+            None => tokens.max(DENSE_ROWS),
         };
-        let mut ids = tokens.to_vec();
         ids.resize(count, 0);
+        types.resize(count, 0);
         self.set_step(segments);
+        if let Some(of_types) = &mut self.decoder.token_types {
+            // Models of one text at a time have one type.
+            let last = of_types.count() as u32 - 1;
+            types.iter_mut().for_each(|ty| *ty = last.min(*ty));
+            of_types.of_tokens = upload(&types, self.device.tensors());
+        }
         let ids = upload(&ids, self.device.tensors());
         let x = self
             .decoder
             .forward(ids, None, &mut self.memory, &self.step);
-        let x = self.decoder.normed(rows(x, 0, tokens.len()));
+        let x = self.decoder.normed(rows(x, 0, tokens));
         self.floats(x).await
     }
 

@@ -6,7 +6,7 @@ use crate::{
     Error, Result,
     engine::{
         SequenceMemory,
-        embed::{EmbeddingLimits, EmbeddingModel},
+        embed::{EmbeddingInput, EmbeddingLimits, EmbeddingModel},
     },
     model::{
         config::embedding::{EmbeddingConfig, Pooling, normalize},
@@ -19,6 +19,7 @@ impl EmbeddingModel for Transformer {
     fn embedding_limits(&self) -> EmbeddingLimits {
         let embedding = self.config.embedding.as_ref();
         let last = embedding.and_then(|it| it.dense.last());
+        let classes = embedding.and_then(|it| it.classes);
         let (batch_tokens, batch_inputs) = match self.config.is_causal {
             true => (0, 1),
             false => (ENCODER_BATCH_TOKENS, ENCODER_BATCH_TEXTS),
@@ -26,13 +27,13 @@ impl EmbeddingModel for Transformer {
         EmbeddingLimits {
             vocab_size: self.config.token_ids,
             context_tokens: self.reservation.context_tokens,
-            width: last.map_or(self.config.dim, |[_, rows]| *rows),
+            width: classes.unwrap_or(last.map_or(self.config.dim, |[_, rows]| *rows)),
             batch_tokens,
             batch_inputs,
         }
     }
 
-    async fn embed(&mut self, inputs: &[&[u32]]) -> Result<Vec<Vec<f32>>> {
+    async fn embed(&mut self, inputs: &[&EmbeddingInput]) -> Result<Vec<Vec<f32>>> {
         let no_pooling = || Error::Internal("embeddings of a model without pooling".into());
         let config = self.config.embedding.clone().ok_or_else(no_pooling)?;
         let EmbeddingConfig {
@@ -44,7 +45,7 @@ impl EmbeddingModel for Transformer {
             true => {
                 let mut pooled = Vec::with_capacity(inputs.len());
                 for input in inputs {
-                    let rows = self.token_vectors(input, pooling).await?;
+                    let rows = self.token_vectors(&input.ids, pooling).await?;
                     pooled.push(pooling.of(&rows, self.config.dim));
                 }
                 pooled
@@ -68,12 +69,17 @@ impl EmbeddingModel for Transformer {
     }
 }
 
+/// The types of the tokens of an input: 1 for those of a second text.
+fn token_types(input: &EmbeddingInput) -> impl Iterator<Item = u32> {
+    (0..input.ids.len()).map(|token| u32::from(token >= input.first_tokens))
+}
+
 /// The number of the first `inputs` (at least one) that a step of an encoder holds.
-fn fitting(inputs: &[&[u32]]) -> usize {
+fn fitting(inputs: &[&EmbeddingInput]) -> usize {
     let mut tokens = 0;
     let inputs = inputs.iter().take(ENCODER_BATCH_TEXTS);
     let fitting = inputs.take_while(|input| {
-        tokens += input.len();
+        tokens += input.ids.len();
         tokens <= ENCODER_BATCH_TOKENS
     });
     fitting.count().max(1)
@@ -105,34 +111,41 @@ impl Transformer {
     }
 
     /// The pooled vectors of texts that one step holds.
-    async fn encode(&mut self, inputs: &[&[u32]], pooling: Pooling) -> Result<Vec<Vec<f32>>> {
+    async fn encode(
+        &mut self,
+        inputs: &[&EmbeddingInput],
+        pooling: Pooling,
+    ) -> Result<Vec<Vec<f32>>> {
         let mut next_page = 0;
         let pages = inputs.iter().map(|input| {
             let first = next_page;
-            next_page += input.len().div_ceil(PAGE_TOKENS) as u32;
+            next_page += input.ids.len().div_ceil(PAGE_TOKENS) as u32;
             (first..next_page).collect::<Vec<u32>>()
         });
         let pages: Vec<Vec<u32>> = pages.collect();
         let context_tokens = self.reservation.context_tokens;
         if next_page as usize > self.reservation.pages
-            || inputs.iter().any(|input| input.len() > context_tokens)
+            || inputs.iter().any(|input| input.ids.len() > context_tokens)
         {
             return Err(Error::Internal("a step of texts that are too long".into()));
         }
         let segments = inputs.iter().zip(&pages).map(|(input, pages)| Segment {
             position: 0,
-            tokens: input.len(),
+            tokens: input.ids.len(),
             pages,
             state: 0,
             is_seen_whole: false,
             rotary: Default::default(),
         });
         let segments: Vec<Segment> = segments.collect();
-        let rows = self.steps.encode(&segments, &inputs.concat()).await?;
+        let ids = inputs.iter().flat_map(|input| &input.ids).copied();
+        let types = inputs.iter().flat_map(|input| token_types(input));
+        let (ids, types) = (ids.collect(), types.collect());
+        let rows = self.steps.encode(&segments, ids, types).await?;
         let width = self.config.dim;
         let mut rest = &rows[..];
         let pooled = inputs.iter().map(|input| {
-            let (own, after) = rest.split_at(input.len() * width);
+            let (own, after) = rest.split_at(input.ids.len() * width);
             rest = after;
             pooling.of(own, width)
         });
@@ -142,14 +155,15 @@ impl Transformer {
 
 #[cfg(test)]
 mod tests {
-    use super::fitting;
+    use super::{EmbeddingInput, fitting};
     use crate::model::kv_reservation::{ENCODER_BATCH_TEXTS, ENCODER_BATCH_TOKENS};
 
     #[test]
     fn a_step_holds_as_many_texts_as_fit_and_at_least_one() {
         let of = |lengths: &[usize]| {
-            let texts: Vec<Vec<u32>> = lengths.iter().map(|length| vec![1; *length]).collect();
-            fitting(&texts.iter().map(Vec::as_slice).collect::<Vec<_>>())
+            let texts = lengths.iter().map(|length| vec![1; *length].into());
+            let texts: Vec<EmbeddingInput> = texts.collect();
+            fitting(&texts.iter().collect::<Vec<_>>())
         };
         let all = ENCODER_BATCH_TOKENS;
         assert_eq!(of(&[all]), 1);

@@ -106,6 +106,24 @@ impl Selection {
         }
     }
 
+    /// The rows from `first` on.
+    ///
+    /// # Errors
+    /// [`Error::InvalidModelFile`] naming a tensor without such rows.
+    pub fn from(tensor: &TensorInfo, first: u64) -> Result<Selection> {
+        match tensor.shape[..] {
+            [_, rows] if rows > first => Ok(Selection {
+                first,
+                count: rows - first,
+                period: rows,
+            }),
+            _ => Err(Error::InvalidModelFile(format!(
+                "tensor {} of shape {:?} has no row {first}",
+                tensor.name, tensor.shape
+            ))),
+        }
+    }
+
     /// The stored row of a selected row, and the number of rows that follow each other from it on.
     pub(super) fn run(self, row: u64) -> (u64, u64) {
         let (group, within) = (row / self.count, row % self.count);

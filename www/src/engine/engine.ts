@@ -3,7 +3,7 @@
 // For apps whose own `lib` has no `AsyncDisposable`.
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import type { ChatMessage, TokenList, TokenPieceList } from "../generated/types.js";
+import type { ChatMessage, RerankList, TokenList, TokenPieceList } from "../generated/types.js";
 import { throwingInpageErrors } from "../api/inpage_error.js";
 import { basePathsOf } from "../exchange/base_paths.js";
 import type { EngineChange, LoadState } from "../exchange/engine_change.js";
@@ -30,6 +30,7 @@ import { invalidOption, refuseUnknownOptions } from "../options/names.js";
 import { refusePlace } from "../options/place_check.js";
 import { relay } from "../api/relay.js";
 import { Messages } from "../api/messages.js";
+import { type RerankRequest, rerank } from "../api/rerank.js";
 import { Responses } from "../api/responses.js";
 import { SingleModel } from "../models/single.js";
 import {
@@ -151,6 +152,7 @@ export class Engine extends EngineEvents implements AsyncDisposable {
   /** The paths below which the endpoint answers. */
   readonly basePaths: readonly string[];
 
+  readonly #calls: Calls;
   readonly #tokens: Tokens;
   readonly #core: EngineCore;
   #disposed = new AbortController();
@@ -190,6 +192,7 @@ export class Engine extends EngineEvents implements AsyncDisposable {
     if (persist) void cache.persist();
     this.fetch = createFetchDoor(answer, { basePaths: this.basePaths, origins, network });
     const calls = new Calls(this.fetch, this.basePaths[0] ?? "/v1", apiKey ?? undefined);
+    this.#calls = calls;
     this.chat = new Chat(calls);
     this.completions = new Completions(calls);
     this.embeddings = new Embeddings(calls);
@@ -224,6 +227,16 @@ export class Engine extends EngineEvents implements AsyncDisposable {
   /** Aborts when the engine is disposed. */
   get disposed(): AbortSignal {
     return this.#disposed.signal;
+  }
+
+  /**
+   * Puts documents in the order in which they fit a query. The model must be a reranker: `docs/models.md` lists which.
+   *
+   * @throws InpageError for every error answer of the endpoint
+   * @throws DOMException named `AbortError` if `signal` aborts
+   */
+  rerank(request: RerankRequest, options?: CallOptions): Promise<RerankList> {
+    return rerank(this.#calls, request, options);
   }
 
   /**

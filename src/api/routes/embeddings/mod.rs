@@ -8,6 +8,8 @@ mod tests;
 mod tokens;
 mod vector;
 
+pub(super) use tokens::check_length;
+
 use super::route::{Route, Upstream};
 use crate::Result;
 use crate::api::endpoint::Endpoint;

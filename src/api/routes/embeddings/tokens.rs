@@ -162,15 +162,25 @@ fn check_text(text: &str, options: PromptTokens, model: &ReadyEmbedder) -> Resul
     if text.is_empty() {
         return Err(invalid_value("input", "must not be an empty string"));
     }
-    if options.kept != KeptTokens::All && model.tokenizer.fewest_tokens(text.len()) > 0 {
-        return check_words("input", text);
+    check_length("input", text, options.kept != KeptTokens::All, model)
+}
+
+/// Rejects a text of the field `param` that takes too long to tokenize. `is_cut`: it is cut to some of its tokens.
+pub(in crate::api::routes) fn check_length(
+    param: &str,
+    text: &str,
+    is_cut: bool,
+    model: &ReadyEmbedder,
+) -> Result<()> {
+    match is_cut && model.tokenizer.fewest_tokens(text.len()) > 0 {
+        true => check_words(param, text),
+        false => check_size(param, text, model),
     }
-    check_size(text, model)
 }
 
 /// Rejects a text that exceeds the context with any tokenization, without tokenizing megabytes, and a long text for a
 /// tokenizer that drops text: the number of its tokens says nothing, and it is tokenized without a pause.
-fn check_size(text: &str, model: &ReadyEmbedder) -> Result<()> {
+fn check_size(param: &str, text: &str, model: &ReadyEmbedder) -> Result<()> {
     const CHECKED_FROM_BYTES: usize = 1 << 16;
     const MAX_DROPPED_BYTES: usize = 1 << 20;
     let context_tokens = model.engine.context_tokens();
@@ -184,6 +194,9 @@ fn check_size(text: &str, model: &ReadyEmbedder) -> Result<()> {
     if fits {
         return Ok(());
     }
-    let sent = format!("The input has {} bytes of text, which are more", text.len());
-    Err(Error::exceeds_context("input", context_tokens, sent))
+    let sent = format!(
+        "The {param} has {} bytes of text, which are more",
+        text.len()
+    );
+    Err(Error::exceeds_context(param, context_tokens, sent))
 }
