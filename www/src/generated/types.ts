@@ -12,7 +12,7 @@ export type BufferReport = {
   bytes: number, };
 
 /** The purpose that a request needs a model for. */
-export type Capability = "completions" | "embeddings";
+export type Capability = "completions" | "embeddings" | "rerank";
 
 /** One choice of a whole answer. */
 export type ChatChoice = { index: number, message: ChatCompletionMessage, logprobs: ChatLogprobs | null, finish_reason: "stop" | "length" | "tool_calls" | "function_call",
@@ -1276,7 +1276,7 @@ export type ModelCard = { id: string, object: "model",
   context_length?: number,
   /** The same, by its name in vLLM. */
   max_model_len?: number,
-  /** `completions`, and `chat` if it has a chat template; or `embeddings`. */
+  /** `completions`, and `chat` if it has a chat template; `embeddings`, or `rerank`. */
   capabilities: Array<string>,
   /** The form of tools in prompts; only of a ready model with a chat template. */
   tools?: ToolPrompts, };
@@ -1353,6 +1353,51 @@ export type RawOutput = { prompt_fragments: [string], prompt_token_ids: Array<nu
 
 /** The text that a chat template made of messages. */
 export type RenderedTemplate = { prompt: string, };
+
+/** The text of a document. */
+export type RerankDocument = { text: string, };
+
+/** A request for an order of documents; `docs/api.md` says what each field means. */
+export type RerankFields = {
+  /** A model's id, or `default` for the one that is ready (switches `defaultModel`, `allowMissingModel`). */
+  model: string,
+  /** Not used. */
+  user?: string | null,
+  /** The text that documents are compared with. */
+  query: string,
+  /** The texts to put in order, at least one and at most 2048: strings, or objects with a member `text`. */
+  documents: (string | { text: string })[],
+  /** Return only so many of the best documents. */
+  top_n?: number | null,
+  /** Whether results have the texts of their documents. */
+  return_documents?: boolean | null,
+  /** Most tokens of a document: those after it are cut. */
+  max_tokens_per_doc?: number | null,
+  /** Scores from 0 to 1. False: the output of the model as it is. */
+  use_activation?: boolean | null,
+  /** Keep this many tokens of a prompt; -1: as many as the context holds. */
+  truncate_prompt_tokens?: number | null,
+  /** The side that `truncate_prompt_tokens` cuts: `left` keeps the prompt's end, `right` its beginning. */
+  truncation_side?: "left" | "right" | null, };
+
+/** Documents in the order of their scores. */
+export type RerankList = { object: "list", id: string,
+  /** The id of the model that answered. */
+  model: string,
+  /** The best document first; of equal ones the earlier. */
+  results: Array<RerankResult>, usage: RerankUsage, };
+
+/** A document and its score. */
+export type RerankResult = {
+  /** The document's place in the request. */
+  index: number,
+  /** From 0 to 1 with `use_activation`. */
+  relevance_score: number,
+  /** The document, if it was asked for. */
+  document?: RerankDocument, };
+
+/** Token counts of a request: those of the query count once for each document. */
+export type RerankUsage = { prompt_tokens: number, total_tokens: number, };
 
 /** The result of a call. */
 export type ResponseCallOutput = { type: "function_call_output", call_id: string, output: string | ResponseInputPart[], id?: string | null, status?: string | null, };
@@ -1987,6 +2032,7 @@ export const ROUTES: readonly EndpointRoute[] = [
   {"path":"messages","method":"POST","capability":"completions","upstream":"any"},
   {"path":"messages/count_tokens","method":"POST","capability":"completions","upstream":"never"},
   {"path":"embeddings","method":"POST","capability":"embeddings","upstream":"chosen"},
+  {"path":"rerank","method":"POST","capability":"rerank","upstream":"chosen"},
   {"path":"tokenize","method":"POST","capability":"completions","upstream":"never"},
   {"path":"detokenize","method":"POST","capability":"completions","upstream":"never"},
   {"path":"apply-template","method":"POST","capability":"completions","upstream":"never"},
@@ -2000,6 +2046,7 @@ export const ROOT_PATHS: readonly string[] = [
   "tokenize",
   "detokenize",
   "apply-template",
+  "rerank",
   "health",
 ];
 
