@@ -1,6 +1,7 @@
 //! Several models with the real engine on the CPU device in Chromium: the embedded model under two names, and one that embeds.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { root } from "../../scripts/process.mjs";
@@ -23,7 +24,10 @@ describe("several models with the real engine", { skip }, () => {
 
   before(async () => {
     harness = await startHarness({
-      mounts: { "/embeddings/": join(root, "tests/parity/embeddings/") },
+      mounts: {
+        "/embeddings/": join(root, "tests/parity/embeddings/"),
+        "/rerankers/": join(root, "tests/parity/rerankers/"),
+      },
     });
     page = await harness.open();
     await page.evaluate(() => {
@@ -58,6 +62,37 @@ describe("several models with the real engine", { skip }, () => {
     });
   });
   after(() => harness?.close());
+
+  test("a reranker scores documents as its reference, as a file and as a folder", async () => {
+    for (const [name, place] of [
+      ["bert", "/rerankers/bert.gguf"],
+      ["xlm-roberta-rank-hf", "/rerankers/xlm-roberta-rank-hf/"],
+    ]) {
+      const file = join(root, `tests/parity/rerankers/${name}.json`);
+      const [first, second] = JSON.parse(readFileSync(file, "utf8")).pairs;
+      await page.evaluate((models) => start(models), { story: "embedded", ranks: place });
+      const documents = [first.document, { text: second.document }];
+      const request = { model: "ranks", query: first.query, documents, use_activation: false };
+      const { results, model } = await page.evaluate((request) => engine.rerank(request), request);
+      const wanted = [first.outputs[0], second.outputs[0]];
+      const order = wanted[0] >= wanted[1] ? [0, 1] : [1, 0];
+      assert.equal(model, "ranks");
+      assert.deepEqual(
+        results.map(({ index }) => index),
+        order,
+      );
+      for (const { index, relevance_score, document } of results) {
+        assert.ok(Math.abs(relevance_score - wanted[index]) < 0.01, `${name}: ${relevance_score}`);
+        assert.equal(document.text, [first, second][index].document);
+      }
+      // The name may be left out once it is known which model ranks.
+      const byDefault = await page.evaluate(
+        ([query, documents]) => engine.rerank({ query, documents }),
+        [first.query, documents],
+      );
+      assert.equal(byDefault.model, "ranks");
+    }
+  });
 
   const statuses = (list) => list.map(({ status }) => status);
 

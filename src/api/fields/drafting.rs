@@ -5,7 +5,9 @@ use serde_json::Value;
 
 use super::declare::{Field, Or, fields};
 use super::kinds::{Count, Shape, count, shape};
-use super::reader::{Fields, invalid_type, invalid_value, member, missing_member};
+use super::reader::{
+    Fields, invalid_member, invalid_type, invalid_value, member, missing_member,
+};
 use crate::Result;
 use crate::api::switches::Switches;
 
@@ -61,18 +63,14 @@ fn prediction(fields: &Fields) -> Result<Option<Prediction>> {
         Some(Value::String(_)) => {
             return Err(invalid_value(name, "its type must be \"content\""));
         }
-        Some(other) => return Err(invalid_type("prediction.type", "a string", other)),
+        Some(other) => return Err(invalid_member(name, "type", "a string", other)),
         None => return Err(missing_member(name, "type")),
     }
     let text = match member(given, "content") {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => parts.iter().map(part).collect::<Result<String>>()?,
         Some(other) => {
-            return Err(invalid_type(
-                "prediction.content",
-                "a string or an array",
-                other,
-            ));
+            return Err(invalid_member(name, "content", "a string or an array", other));
         }
         None => return Err(missing_member(name, "content")),
     };
@@ -84,8 +82,8 @@ fn part(part: &Value) -> Result<&str> {
     match part["text"].as_str().filter(|_| is_text) {
         Some(text) => Ok(text),
         None => Err(invalid_value(
-            "prediction.content",
-            "its parts must be {\"type\": \"text\", \"text\": …}",
+            DraftFields::prediction.name,
+            "the parts of its content must be {\"type\": \"text\", \"text\": …}",
         )),
     }
 }
@@ -107,6 +105,7 @@ fn speculation(fields: &Fields) -> Result<Option<Prediction>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
     use serde_json::json;
 
     fn of(members: Value) -> Result<Drafting> {
@@ -162,7 +161,11 @@ mod tests {
             json!({"speculative.n_max": -1}),
             json!({"speculative.n_min": 0.5}),
         ] {
-            assert!(of(given.clone()).is_err(), "{given}");
+            let field = given.as_object().unwrap().keys().next().cloned();
+            match of(given.clone()) {
+                Err(Error::Request { param, .. }) => assert_eq!(param, field, "{given}"),
+                other => panic!("{given}: {other:?}"),
+            }
         }
     }
 }

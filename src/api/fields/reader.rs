@@ -205,6 +205,17 @@ pub(in crate::api) fn invalid_type(name: &str, expected: &str, value: &Value) ->
     fault(RequestFault::InvalidType, name, message)
 }
 
+/// The error for a member of the field `name` that has the wrong type.
+pub(super) fn invalid_member(
+    name: &str,
+    member: &str,
+    expected: &str,
+    value: &Value,
+) -> crate::Error {
+    let message = format!("{name}.{member} must be {expected}, not {}", describe(value));
+    fault(RequestFault::InvalidType, name, message)
+}
+
 pub(in crate::api) fn out_of_range(
     name: &str,
     bounds: &str,
