@@ -51,6 +51,8 @@ export function capture(program, args, options = {}) {
   return done.status === 0 ? done.stdout.trim() : undefined;
 }
 
+/** The exit status of a program that ran into its limit. */
+export const TIMED_OUT = 124;
 /** How long a program may take to end after it was asked to. */
 const END_LIMIT_MS = 10_000;
 
@@ -91,7 +93,7 @@ function endTree(child) {
 /**
  * Runs a program to its end. Its stdout and stderr both go to our stderr, or through `onOutput(text)`.
  * With `background`, it runs at low priority.
- * Resolves with the exit status (124 after `timeout_ms`, or after `silence_ms` without output if there is `onOutput`; 127 if
+ * Resolves with the exit status (`TIMED_OUT` after `timeout_ms`, or after `silence_ms` without output if there is `onOutput`; 127 if
  * the program could not be started).
  */
 export function run(
@@ -139,7 +141,7 @@ export function run(
       resolve(status);
     };
     child.on("error", () => settle(127));
-    child.on("close", (status, signal) => settle(timedOut ? 124 : (status ?? (signal ? 128 : 1))));
+    child.on("close", (status, signal) => settle(timedOut ? TIMED_OUT : (status ?? (signal ? 128 : 1))));
   });
 }
 

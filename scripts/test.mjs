@@ -10,7 +10,7 @@ import { buildTypeScript, buildWasm } from "./build.mjs";
 import { findFirefox } from "./firefox.mjs";
 import { buildFuzzer, fuzzAll, obstacle, targets } from "./fuzz.mjs";
 import { buildNotices } from "./notices.mjs";
-import { main, npmProgram, Remediable, root, run, say, which } from "./process.mjs";
+import { main, npmProgram, Remediable, root, run, say, TIMED_OUT, which } from "./process.mjs";
 import { installPackages, isDebian } from "./setup/apt.mjs";
 import { provideBrowser, provideHeadlessShell } from "./setup/browser.mjs";
 import { provideNpmPackages } from "./setup/npm.mjs";
@@ -26,6 +26,14 @@ const NODE_TEST_LIMIT_MS = 5 * 60_000;
 const RUST_SILENCE_LIMIT_MS = 5 * 60_000;
 /** For a browser without which its tier is skipped. */
 const INSTALL_LIMIT_MS = 3 * 60_000;
+/**
+ * The whole run may take this long, if it is set: then the tests of the GPU, which come last, are cut off, and the run says so. A
+ * machine that ends a run at a limit of its own would report nothing.
+ */
+const end_ms =
+  performance.now() + Number(process.env.INPAGE_TEST_MINUTES ?? Number.POSITIVE_INFINITY) * 60_000;
+/** Tests of the GPU do not begin with less time. */
+const LEAST_MS = 30_000;
 /** Long enough to find what a change breaks for inputs like those of the corpus. `npm run fuzz` takes longer. */
 const FUZZ_SECONDS = 20;
 
@@ -43,6 +51,8 @@ class Tally {
   failed = 0;
   skipped = 0;
   failures = [];
+  /** Names of steps that the end of the run has cut off. */
+  cuts = [];
   /** `[name, seconds, share of the processors' time that was not idle]` of every step. */
   steps = [];
 
@@ -57,6 +67,13 @@ class Tally {
       const busy = 1 - (after.idle - before.idle) / Math.max(after.all - before.all, 1);
       this.steps.push([name, (performance.now() - start) / 1000, busy]);
     }
+  }
+
+  /** A step that did not end, because the time of the run is over. */
+  cut(name) {
+    say(`${name}: cut off after ${process.env.INPAGE_TEST_MINUTES} minutes of INPAGE_TEST_MINUTES`);
+    this.skipped += 1;
+    this.cuts.push(name);
   }
 
   fail(name) {
@@ -85,13 +102,16 @@ class Tally {
 
   /**
    * A program that prints its own counts. `patterns` find them in its output. A program that fails without
-   * counting a failure (it did not compile, or it crashed) counts as one failure.
+   * counting a failure (it did not compile, or it crashed) counts as one failure. With `mayBeCut`, a program that the end of
+   * the run cuts off counts with the tests that it has ended.
    */
-  async count(name, program, args, patterns, options = {}) {
+  async count(name, program, args, patterns, { mayBeCut = false, ...options } = {}) {
     let output = "";
+    const left_ms = mayBeCut ? end_ms - performance.now() : Number.POSITIVE_INFINITY;
+    if (left_ms < LEAST_MS) return this.cut(name);
     const status = await this.time(name, () =>
       run(program, args, {
-        timeout_ms: PROGRAM_LIMIT_MS,
+        timeout_ms: Math.min(PROGRAM_LIMIT_MS, left_ms),
         ...options,
         onOutput(text) {
           output += text;
@@ -101,6 +121,12 @@ class Tally {
     );
     const sum = (pattern) =>
       [...output.matchAll(pattern)].reduce((total, match) => total + Number(match[1]), 0);
+    if (status === TIMED_OUT && left_ms < PROGRAM_LIMIT_MS) {
+      const failed = output.match(/^test .* FAILED$/gm) ?? [];
+      this.passed += (output.match(/^test .* ok$/gm) ?? []).length;
+      for (const line of failed) this.fail(`${name}: ${line}`);
+      return this.cut(name);
+    }
     const [passed, failed] = [sum(patterns.passed), sum(patterns.failed)];
     this.passed += passed;
     this.skipped += sum(patterns.skipped);
@@ -144,13 +170,14 @@ const rustTestNames = () => [
   ...filesIn("tests", "").filter((name) => existsSync(join(root, "tests", name, "main.rs"))),
 ];
 
-const cargoTest = (tally, name, args, env) =>
+const cargoTest = (tally, name, args, env, options = {}) =>
   tally.count(name, "cargo", ["test", "--locked", ...args], CARGO_COUNTS, {
+    ...options,
     env,
     silence_ms: RUST_SILENCE_LIMIT_MS,
   });
 
-// Their time is listed apart from that of the other tests.
+// Programs of the tier "gpu".
 const GPU_TESTS = ["kernels", "parity"];
 
 /** Runs the files of a folder, `concurrency` at a time: one where a model or a bundler keeps all cores busy. */
@@ -224,7 +251,6 @@ const TIERS = {
     const run = [...HOOKS, "--lib", "--examples", ...others.flatMap((name) => ["--test", name])];
     const all = ["--no-fail-fast", ...run, "--", "--skip", SHADER_TESTS];
     await cargoTest(tally, "run the tests", all, env);
-    for (const name of GPU_TESTS) await cargoTest(tally, name, [...HOOKS, "--test", name], env);
     const kernels = ["--package", "inpage-cpu"];
     await cargoTest(tally, "kernels of the CPU", kernels);
     const documentation = ["test", "--locked", "--doc", ...HOOKS];
@@ -356,6 +382,14 @@ const TIERS = {
     const env = { CHROMIUM: await provideBrowser() };
     await nodeTests(tally, "tests/docs", 2, env);
   },
+  // Last: without compiled shaders these take longest.
+  gpu: async (tally) => {
+    await requireRust();
+    const env = await gpuEnv();
+    for (const name of GPU_TESTS) {
+      await cargoTest(tally, name, [...HOOKS, "--test", name], env, { mayBeCut: true });
+    }
+  },
 };
 
 // Tiers that run only by name. The training program and its autodiff take minutes to compile, and nothing else depends on
@@ -477,6 +511,7 @@ function printTable(rows) {
     print(`${name.padEnd(12)} ${counts.join(" ")}   ${seconds.toFixed(1).padStart(9)}`);
     for (const step of tally.steps) line(step);
     for (const failure of tally.failures) print(`  failed: ${failure}`);
+    for (const cut of tally.cuts) print(`  cut off: ${cut}`);
   }
   const steps = rows.flatMap(({ tally }) => tally.steps).sort((a, b) => b[1] - a[1]);
   print("\nslowest steps");
