@@ -141,7 +141,9 @@ export function run(
       resolve(status);
     };
     child.on("error", () => settle(127));
-    child.on("close", (status, signal) => settle(timedOut ? TIMED_OUT : (status ?? (signal ? 128 : 1))));
+    child.on("close", (status, signal) =>
+      settle(timedOut ? TIMED_OUT : (status ?? (signal ? 128 : 1))),
+    );
   });
 }
 

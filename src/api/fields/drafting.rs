@@ -5,9 +5,7 @@ use serde_json::Value;
 
 use super::declare::{Field, Or, fields};
 use super::kinds::{Count, Shape, count, shape};
-use super::reader::{
-    Fields, invalid_member, invalid_type, invalid_value, member, missing_member,
-};
+use super::reader::{Fields, invalid_member, invalid_type, invalid_value, member, missing_member};
 use crate::Result;
 use crate::api::switches::Switches;
 
@@ -70,7 +68,12 @@ fn prediction(fields: &Fields) -> Result<Option<Prediction>> {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => parts.iter().map(part).collect::<Result<String>>()?,
         Some(other) => {
-            return Err(invalid_member(name, "content", "a string or an array", other));
+            return Err(invalid_member(
+                name,
+                "content",
+                "a string or an array",
+                other,
+            ));
         }
         None => return Err(missing_member(name, "content")),
     };

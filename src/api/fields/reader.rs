@@ -212,7 +212,10 @@ pub(super) fn invalid_member(
     expected: &str,
     value: &Value,
 ) -> crate::Error {
-    let message = format!("{name}.{member} must be {expected}, not {}", describe(value));
+    let message = format!(
+        "{name}.{member} must be {expected}, not {}",
+        describe(value)
+    );
     fault(RequestFault::InvalidType, name, message)
 }
 

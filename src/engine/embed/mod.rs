@@ -15,6 +15,8 @@
 //! no events, and the scheduler has no case for it. Requests take turns, a batch of inputs at a time; a dropped request
 //! drops the call, which starts afresh with the next one. A causal model that embeds feeds its input through the steps
 //! of a prompt, in a KV cache that nothing else uses.
+//!
+//! A reranker is one of these models: its input is a pair of texts, and its vector has the outputs of a classifier.
 
 mod handle;
 mod job;
