@@ -1,10 +1,8 @@
 //! The body of a completion for a call of the AI SDK.
 
 import type { CompletionRequest } from "../api/completions.js";
+import { fieldsOf, ownFields } from "./call_fields.js";
 import type { ModelCall, ModelWarning } from "./model_types.js";
-
-/** The member of `providerOptions` with fields of the endpoint, which replace those of the call. */
-export const PROVIDER = "inpage";
 
 /**
  * The body, and what of the call has no meaning for a completion.
@@ -15,7 +13,7 @@ export function completionBody(
   modelId: string,
   call: ModelCall,
 ): { body: CompletionRequest; warnings: ModelWarning[] } {
-  const { maxOutputTokens, stopSequences, topP, topK, responseFormat, tools } = call;
+  const { tools } = call;
   const warnings: ModelWarning[] = [];
   if (tools !== undefined && tools.length > 0) {
     warnings.push({
@@ -23,22 +21,10 @@ export function completionBody(
       details: "a completion calls no tools: give them to a chat model",
     });
   }
-  const fields = {
-    max_tokens: maxOutputTokens,
-    temperature: call.temperature,
-    top_p: topP,
-    top_k: topK,
-    presence_penalty: call.presencePenalty,
-    frequency_penalty: call.frequencyPenalty,
-    stop: stopSequences !== undefined && stopSequences.length > 0 ? stopSequences : undefined,
-    seed: call.seed,
-    response_format: responseFormat && formatOf(responseFormat),
-  };
-  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
   const body: CompletionRequest = {
     ...{ model: modelId, prompt: textOf(call.prompt) },
-    ...Object.fromEntries(given),
-    ...call.providerOptions?.[PROVIDER],
+    ...fieldsOf(call),
+    ...ownFields(call),
   };
   return { body, warnings };
 }
@@ -48,7 +34,7 @@ function textOf(prompt: ModelCall["prompt"]): string {
   const [message, ...others] = prompt;
   if (message?.role !== "user" || others.length > 0) {
     throw new TypeError(
-      "a completion takes one prompt, without instructions and other messages: for a conversation, use a chat model such as that of @ai-sdk/openai-compatible with engine.fetch",
+      "a completion takes one prompt, without instructions and other messages: for a conversation, use the provider's chat model",
     );
   }
   if (typeof message.content === "string") return message.content;
@@ -60,12 +46,4 @@ function textOf(prompt: ModelCall["prompt"]): string {
       return text;
     })
     .join("");
-}
-
-function formatOf(format: NonNullable<ModelCall["responseFormat"]>): object | undefined {
-  if (format.type === "text") return undefined;
-  const { schema, name = "response" } = format;
-  return schema === undefined
-    ? { type: "json_object" }
-    : { type: "json_schema", json_schema: { name, schema } };
 }

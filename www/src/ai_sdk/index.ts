@@ -4,7 +4,8 @@
 import { getEngine } from "../index.js";
 import { providerWith } from "./provider.js";
 
-export type { LanguageModel } from "./model_types.js";
+export type { LoadProgressPart } from "./load_progress.js";
+export type { EmbeddingModel, LanguageModel, RerankingModel } from "./model_types.js";
 export type { InpageProvider, ProviderOptions } from "./provider.js";
 
 /** A provider over an engine, or over the one for these options, which is started with the first call. */
