@@ -17,7 +17,7 @@ const APP = `
 import { StrictMode, createElement as h, useEffect } from "react";
 import { createRoot } from "react-dom/client";
 import { renderToString } from "react-dom/server.browser";
-import { useCompletion, useEngine } from "inpage/react";
+import { useChat, useCompletion, useEngine } from "inpage/react";
 
 const model = { file: new Blob(["abc"]), id: "fake" };
 const options = (more) => ({ workerUrl: "/fixtures/fake_worker.mjs", model, shared: false, ...more });
@@ -33,6 +33,18 @@ function Writer() {
   return h("p", { id: "writer" }, JSON.stringify({ completion, isLoading, error: error?.message }));
 }
 
+function Talker({ calls }) {
+  const { messages, send, regenerate, stop, setMessages, isLoading, error } = useChat({
+    engine: options({ endpoint: { chatTemplate: "fake" } }),
+    body: { model: "fake" },
+    initialMessages: [{ role: "system", content: "Be brief." }],
+    onFinish: ({ content }) => { window.finished.push(content); },
+    ...(calls && { onToolCall: calls }),
+  });
+  useEffect(() => void Object.assign(window, { send, regenerate, stopTalk: stop, setMessages }));
+  return h("p", { id: "talker" }, JSON.stringify({ messages, isLoading, error: error?.message }));
+}
+
 function Loader({ model }) {
   const { engine, progress, error } = useEngine(options(model && { model }));
   if (engine) window.engines.add(engine);
@@ -45,6 +57,7 @@ Object.assign(window, {
   root: createRoot(document.getElementById("root")),
   show: (...children) => window.root.render(h(StrictMode, null, ...children)),
   writer: () => h(Writer, { key: "writer" }),
+  talker: (calls) => h(Talker, { key: "talker", calls }),
   loader: (model) => h(Loader, { key: "loader", model }),
   renderOnServer: () => renderToString(h(Writer)),
   loaded: true,
@@ -157,6 +170,50 @@ describe("hooks of React", { skip }, () => {
     await page.evaluate(() => show(loader()));
     await until("loader", "state.isReady");
     assert.equal((await shown("loader")).error, undefined);
+  });
+
+  const showTalker = async () => {
+    await page.evaluate(() => show(talker()));
+    await page.waitForFunction(() => window.send);
+  };
+  const system = { role: "system", content: "Be brief." };
+
+  test("a conversation grows by messages and answers, and the last answer can be made again", async () => {
+    await showTalker();
+    const first = await page.evaluate(() => send("count:2"));
+    assert.deepEqual(first, { role: "assistant", content: "é0 é1 " });
+    await page.evaluate(() => send("count:1"));
+    await until("talker", "!state.isLoading");
+    const conversation = [
+      system,
+      { role: "user", content: "count:2" },
+      { role: "assistant", content: "é0 é1 " },
+      { role: "user", content: "count:1" },
+      { role: "assistant", content: "é0 " },
+    ];
+    assert.deepEqual((await shown("talker")).messages, conversation);
+    assert.deepEqual(await page.evaluate(() => regenerate()), conversation.at(-1));
+    await until("talker", "!state.isLoading");
+    assert.deepEqual((await shown("talker")).messages, conversation);
+    assert.deepEqual(await page.evaluate(() => finished), ["é0 é1 ", "é0 ", "é0 "]);
+    await page.evaluate(() => setMessages([]));
+    await until("talker", "state.messages.length === 0");
+    assert.equal(page.workers().length, 1);
+  });
+
+  test("stop ends an answer and keeps its text, and errors are shown", async () => {
+    await showTalker();
+    await page.evaluate(() => Object.assign(window, { first: send("count:2000:5") }) && undefined);
+    await until("talker", "(state.messages[2]?.content ?? '').length > 3");
+    await page.evaluate(() => stopTalk());
+    assert.equal(await page.evaluate(() => window.first), undefined);
+    const { messages, isLoading } = await shown("talker");
+    assert.match(messages[2].content, /^é0 /);
+    assert.equal(isLoading, false);
+    assert.equal(await page.evaluate(() => send("count:1", { model: "absent" })), undefined);
+    await until("talker", "state.error !== undefined && !state.isLoading");
+    assert.match((await shown("talker")).error, /no such model/);
+    assert.equal((await shown("talker")).messages.at(-1).role, "user");
   });
 
   test("nothing is started while a page is rendered on a server", async () => {

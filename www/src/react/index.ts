@@ -4,14 +4,13 @@
 import { getEngine } from "../index.js";
 import { type Hooks, hooksWith } from "./hooks.js";
 
-export type {
-  CompletionFields,
-  CompletionHookOptions,
-  CompletionState,
-  EngineState,
-  Hooks,
-} from "./hooks.js";
+export type { AssistantMessage } from "./growing_message.js";
+export type { Hooks } from "./hooks.js";
+export type { ChatFields, ToolCallOfChat, TurnOptions } from "./turn.js";
+export type { ChatHookOptions, ChatState } from "./use_chat.js";
+export type { CompletionFields, CompletionHookOptions, CompletionState } from "./use_completion.js";
+export type { EngineState } from "./use_engine.js";
 
 const hooks: Hooks = /* @__PURE__ */ hooksWith(getEngine);
 
-export const { useEngine, useCompletion } = hooks;
+export const { useEngine, useCompletion, useChat } = hooks;

@@ -1,0 +1,86 @@
+//! A turn of a conversation: answers of the model and results of tools, until an answer calls none.
+
+import type { ChatCompletionRequest, ChatRequestMessage } from "../api/chat.js";
+import type { ChatMessageCall } from "../generated/types.js";
+import type { getEngine } from "../engine/get_engine.js";
+import type { EngineOptions } from "../options/engine_options.js";
+import { type AssistantMessage, EMPTY, grown } from "./growing_message.js";
+import { asError } from "./as_error.js";
+
+/** A request without its messages and without `stream`: answers are streamed. */
+export type ChatFields = Partial<Omit<ChatCompletionRequest, "messages" | "stream">>;
+
+/** A call of a tool. */
+export interface ToolCallOfChat {
+  id: string;
+  name: string;
+  /** The arguments, as the JSON that the model has written. */
+  arguments: unknown;
+}
+
+/** What a turn depends on. */
+export interface TurnOptions {
+  /** Options of the engine. Equal options share one engine. */
+  engine?: EngineOptions;
+  /** Fields of every request: `tools`, `temperature`, `max_tokens`, ... */
+  body?: ChatFields;
+  /**
+   * Runs a tool. What it returns goes to the model, and the model answers again; an error goes to the model as its message.
+   * Without it, a call ends the turn.
+   */
+  onToolCall?: (call: ToolCallOfChat) => unknown;
+  /** Most answers of one turn, of which all but the last may call tools; 5 if it is left out. */
+  maxSteps?: number;
+}
+
+const MAX_STEPS = 5;
+
+/** Answers until an answer calls no tool. Returns the last answer. */
+export async function answerTurn(
+  get: typeof getEngine,
+  { engine: engineOptions, body, onToolCall, maxSteps = MAX_STEPS }: TurnOptions,
+  fields: ChatFields | undefined,
+  asked: readonly ChatRequestMessage[],
+  change: (messages: readonly ChatRequestMessage[]) => void,
+  signal: AbortSignal,
+): Promise<AssistantMessage> {
+  const engine = await get({ ...engineOptions, signal });
+  let messages = asked;
+  for (let step = 1; ; step += 1) {
+    const request: ChatCompletionRequest = { model: "default", ...body, ...fields, messages };
+    const stream = await engine.chat.completions.create({ ...request, stream: true }, { signal });
+    let message = EMPTY;
+    let finish: string | null | undefined;
+    for await (const { choices } of stream) {
+      const [choice] = choices;
+      if (choice === undefined) continue;
+      message = grown(message, choice.delta);
+      finish = choice.finish_reason ?? finish;
+      change([...messages, message]);
+    }
+    messages = [...messages, message];
+    const calls = message.tool_calls ?? [];
+    // A call that the limit of tokens has cut is not run.
+    const isCut = finish === "length";
+    if (onToolCall === undefined || calls.length === 0 || isCut || step >= maxSteps) return message;
+    for (const call of calls) messages = [...messages, await resultOf(call, onToolCall)];
+    signal.throwIfAborted();
+    change(messages);
+  }
+}
+
+async function resultOf(
+  { id, function: called }: ChatMessageCall,
+  onToolCall: NonNullable<TurnOptions["onToolCall"]>,
+): Promise<ChatRequestMessage> {
+  const tool_call_id = id ?? "";
+  let content: string;
+  try {
+    const given: unknown = JSON.parse(called.arguments);
+    const result = await onToolCall({ id: tool_call_id, name: called.name, arguments: given });
+    content = typeof result === "string" ? result : (JSON.stringify(result) ?? "");
+  } catch (reason) {
+    content = asError(reason).message;
+  }
+  return { role: "tool", tool_call_id, content };
+}
