@@ -76,6 +76,20 @@ test("a turn ends at its limit, with a call that is cut, and without a function 
   }
 });
 
+test("a call is forced once", async () => {
+  const choices = [];
+  const answers = [calling("{}"), { delta: { content: "done" } }];
+  const create = async ({ tool_choice }) => {
+    choices.push(tool_choice);
+    const { delta } = answers[choices.length - 1];
+    return [{ choices: [{ delta, finish_reason: "stop" }] }].values();
+  };
+  const get = async () => ({ chat: { completions: { create } } });
+  const options = { body: { tool_choice: "required" }, onToolCall: () => "r" };
+  await answerTurn(get, options, undefined, [user], () => {}, signal);
+  assert.deepEqual(choices, ["required", "auto"]);
+});
+
 test("an error of a tool is told to the model, and one of the engine is thrown", async () => {
   const { get, asked } = faked([calling("{}"), { delta: { content: "sorry" } }]);
   const onToolCall = () => {

@@ -48,6 +48,8 @@ export async function answerTurn(
   let messages = asked;
   for (let step = 1; ; step += 1) {
     const request: ChatCompletionRequest = { model: "default", ...body, ...fields, messages };
+    // The results of a forced call are there to be answered.
+    if (step > 1 && isForced(request.tool_choice)) request.tool_choice = "auto";
     const stream = await engine.chat.completions.create({ ...request, stream: true }, { signal });
     let message = EMPTY;
     let finish: string | null | undefined;
@@ -67,6 +69,11 @@ export async function answerTurn(
     signal.throwIfAborted();
     change(messages);
   }
+}
+
+/** Whether the model has to call a tool. */
+function isForced(choice: ChatCompletionRequest["tool_choice"]): boolean {
+  return choice === "required" || (typeof choice === "object" && choice !== null);
 }
 
 async function resultOf(
