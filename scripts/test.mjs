@@ -27,11 +27,11 @@ const RUST_SILENCE_LIMIT_MS = 5 * 60_000;
 /** For a browser without which its tier is skipped. */
 const INSTALL_LIMIT_MS = 3 * 60_000;
 /**
- * The whole run may take this long, if it is set: then the tests of the GPU, which come last, are cut off, and the run says so. A
- * machine that ends a run at a limit of its own would report nothing.
+ * The whole run may take this long, if it is set: then tests of the GPU are cut off, and the run says so. A machine that ends a run at
+ * a limit of its own would report nothing.
  */
-const end_ms =
-  performance.now() + Number(process.env.INPAGE_TEST_MINUTES ?? Number.POSITIVE_INFINITY) * 60_000;
+const limit_ms = Number(process.env.INPAGE_TEST_MINUTES ?? Number.POSITIVE_INFINITY) * 60_000;
+const start_ms = performance.now();
 /** Tests of the GPU do not begin with less time. */
 const LEAST_MS = 30_000;
 /** Long enough to find what a change breaks for inputs like those of the corpus. `npm run fuzz` takes longer. */
@@ -102,12 +102,15 @@ class Tally {
 
   /**
    * A program that prints its own counts. `patterns` find them in its output. A program that fails without
-   * counting a failure (it did not compile, or it crashed) counts as one failure. With `mayBeCut`, a program that the end of
-   * the run cuts off counts with the tests that it has ended.
+   * counting a failure (it did not compile, or it crashed) counts as one failure. A program is cut off after
+   * `share` of the time that the run may take, and counts with the tests that it has ended.
    */
-  async count(name, program, args, patterns, { mayBeCut = false, ...options } = {}) {
+  async count(name, program, args, patterns, { share, ...options } = {}) {
     let output = "";
-    const left_ms = mayBeCut ? end_ms - performance.now() : Number.POSITIVE_INFINITY;
+    const left_ms =
+      share === undefined
+        ? Number.POSITIVE_INFINITY
+        : start_ms + share * limit_ms - performance.now();
     if (left_ms < LEAST_MS) return this.cut(name);
     const status = await this.time(name, () =>
       run(program, args, {
@@ -177,8 +180,13 @@ const cargoTest = (tally, name, args, env, options = {}) =>
     silence_ms: RUST_SILENCE_LIMIT_MS,
   });
 
-// Programs of the tier "gpu".
+// Programs with tiers of their own.
 const GPU_TESTS = ["kernels", "parity"];
+
+async function gpuTests(tally, name, share) {
+  await requireRust();
+  await cargoTest(tally, name, [...HOOKS, "--test", name], await gpuEnv(), { share });
+}
 
 /** Runs the files of a folder, `concurrency` at a time: one where a model or a bundler keeps all cores busy. */
 async function nodeTests(tally, folder, concurrency, env) {
@@ -284,6 +292,10 @@ const TIERS = {
     for (const [target] of failures) tally.fail(`fuzz ${target}`);
     tally.passed += targets().length - failures.length;
   },
+  // Before the modules are needed: the compiler links them on one core meanwhile.
+  kernels: async (tally) => {
+    await gpuTests(tally, "kernels", 0.4);
+  },
   shaders: async (tally) => {
     await requireRust();
     await cargoTest(tally, "shaders compose and validate", [...HOOKS, "--lib", SHADER_TESTS]);
@@ -382,13 +394,9 @@ const TIERS = {
     const env = { CHROMIUM: await provideBrowser() };
     await nodeTests(tally, "tests/docs", 2, env);
   },
-  // Last: without compiled shaders these take longest.
-  gpu: async (tally) => {
-    await requireRust();
-    const env = await gpuEnv();
-    for (const name of GPU_TESTS) {
-      await cargoTest(tally, name, [...HOOKS, "--test", name], env, { mayBeCut: true });
-    }
+  // Last: without compiled shaders these take long.
+  parity: async (tally) => {
+    await gpuTests(tally, "parity", 1);
   },
 };
 
