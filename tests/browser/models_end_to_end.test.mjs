@@ -66,11 +66,14 @@ describe("several models with the real engine", { skip }, () => {
   test("a reranker scores documents as its reference, as a file and as a folder", async () => {
     for (const [name, place] of [
       ["bert", "/rerankers/bert.gguf"],
-      ["xlm-roberta-rank-hf", "/rerankers/xlm-roberta-rank-hf/"],
+      ["xlm-roberta-rank-hf", { folder: "/rerankers/xlm-roberta-rank-hf/" }],
     ]) {
       const file = join(root, `tests/parity/rerankers/${name}.json`);
       const [first, second] = JSON.parse(readFileSync(file, "utf8")).pairs;
-      await page.evaluate((models) => start(models), { story: "embedded", ranks: place });
+      await page.evaluate((models) => start(models), {
+        story: "embedded",
+        ranks: { model: place },
+      });
       const documents = [first.document, { text: second.document }];
       const request = { model: "ranks", query: first.query, documents, use_activation: false };
       const { results, model } = await page.evaluate((request) => engine.rerank(request), request);
