@@ -36,13 +36,13 @@ const sessionOf = (options) => LanguageModel.create({ temperature: 0, topK: 3, .
 
 test("prompts and answers become a conversation, whole and streamed", async () => {
   const session = await sessionOf({ initialPrompts: [{ role: "system", content: "Be kind." }] });
-  const initialUsage = session.inputUsage;
+  const initialUsage = session.contextUsage;
   assert.ok(initialUsage > 0);
-  assert.equal(session.inputQuota, CONTEXT_TOKENS);
-  const cost = await session.measureInputUsage("Once upon a time");
+  assert.equal(session.contextWindow, CONTEXT_TOKENS);
+  const cost = await session.measureContextUsage("Once upon a time");
   const first = await session.prompt("Once upon a time");
   assert.ok(first.length > 0);
-  assert.ok(session.inputUsage > initialUsage + cost);
+  assert.ok(session.contextUsage > initialUsage + cost);
   let second = "";
   const stream = session.promptStreaming([
     {
@@ -78,7 +78,94 @@ test("prompts and answers become a conversation, whole and streamed", async () =
     messages: [...asked[1].messages, { role: "assistant", content: second }],
     add_generation_prompt: false,
   });
-  assert.equal(session.inputUsage, count);
+  assert.equal(session.contextUsage, count);
+});
+
+test("older names mean the same, and sessions are instances", async () => {
+  const session = await sessionOf();
+  assert.ok(session instanceof LanguageModel);
+  assert.ok((await session.clone()) instanceof LanguageModel);
+  assert.deepEqual(
+    [session.inputUsage, session.inputQuota],
+    [session.contextUsage, session.contextWindow],
+  );
+  assert.equal(await session.measureInputUsage("a"), await session.measureContextUsage("a"));
+});
+
+test("a sampling mode is a temperature and a number of tokens", async () => {
+  const session = await LanguageModel.create({ samplingMode: "creative" });
+  assert.equal(session.samplingMode, "creative");
+  await session.prompt("One day");
+  assert.deepEqual([asked[0].temperature, asked[0].top_k], [1.1, 10]);
+  const own = await LanguageModel.create({ samplingMode: "creative", temperature: 0 });
+  await own.prompt("One day");
+  assert.deepEqual([asked[1].temperature, asked[1].top_k], [0, 10]);
+  const wild = LanguageModel.create({ samplingMode: "wild" });
+  await assert.rejects(wild, rejectsWith("TypeError"));
+});
+
+/** A `LanguageModel` whose engine gives these messages, one after the other, and the messages that it was asked with. */
+function faked(deltas) {
+  const bodies = [];
+  const create = async (body) => {
+    bodies.push(body);
+    const delta = deltas[bodies.length - 1];
+    return [{ choices: [{ delta }] }, { choices: [] }].values();
+  };
+  const fake = {
+    chat: { completions: { create } },
+    tokenize: async ({ messages = [] }) => ({ count: messages.length, max_model_len: 9 }),
+  };
+  return { model: createLanguageModel({ engine: fake }), bodies };
+}
+
+const callOf = (name, text) => ({
+  tool_calls: [{ index: 0, id: "c1", type: "function", function: { name, arguments: text } }],
+});
+
+test("tools are called until the model answers, and belong to the conversation", async () => {
+  const { model, bodies } = faked([callOf("weather", '{"city":"Oslo"}'), { content: "21" }, {}]);
+  const inputs = [];
+  const weather = {
+    ...{ name: "weather", description: "Tells it.", inputSchema: { type: "object" } },
+    execute: async (input) => {
+      inputs.push(input);
+      return "warm";
+    },
+  };
+  const session = await model.create({ tools: [weather] });
+  assert.equal(await session.prompt("How is it?"), "21");
+  assert.deepEqual(inputs, [{ city: "Oslo" }]);
+  const declared = { name: "weather", description: "Tells it.", parameters: { type: "object" } };
+  assert.deepEqual(bodies[0].tools, [{ type: "function", function: declared }]);
+  assert.deepEqual(
+    bodies[1].messages.map(({ role, content }) => [role, content]),
+    [
+      ["user", "How is it?"],
+      ["assistant", ""],
+      ["tool", "warm"],
+    ],
+  );
+  await session.prompt("And now?");
+  assert.equal(bodies[2].messages.length, 5);
+  // A call and its result leave together.
+  await session.append(Array(5).fill({ role: "user", content: "x" }));
+  assert.ok(session.contextUsage <= 9);
+});
+
+test("an error of a tool ends the prompt, and tools need names and functions", async () => {
+  const { model } = faked([callOf("f", "{}"), callOf("absent", "{}")]);
+  const execute = () => {
+    throw new RangeError("no");
+  };
+  const tool = { name: "f", description: "", inputSchema: {}, execute };
+  const session = await model.create({ tools: [tool] });
+  await assert.rejects(session.prompt("x"), rejectsWith("RangeError"));
+  assert.equal(session.contextUsage, 0);
+  await assert.rejects(session.prompt("x"), rejectsWith("OperationError"));
+  for (const tools of [[{ ...tool, name: "" }], [{ ...tool, execute: 1 }], [tool, tool]]) {
+    await assert.rejects(model.create({ tools }), rejectsWith("TypeError"));
+  }
 });
 
 test("an answer fits a schema, or a regular expression", async () => {
@@ -108,9 +195,9 @@ test("a clone goes on by itself", async () => {
   const session = await sessionOf();
   const first = await session.prompt("One day");
   const clone = await session.clone();
-  assert.equal(clone.inputUsage, session.inputUsage);
+  assert.equal(clone.contextUsage, session.contextUsage);
   await clone.prompt("Then");
-  assert.ok(clone.inputUsage > session.inputUsage);
+  assert.ok(clone.contextUsage > session.contextUsage);
   asked.length = 0;
   await session.prompt("Else");
   assert.deepEqual(
@@ -122,32 +209,34 @@ test("a clone goes on by itself", async () => {
 test("the oldest messages make room, and a prompt that does not fit is refused", async () => {
   const session = await sessionOf({ initialPrompts: [{ role: "system", content: "Stay." }] });
   let overflows = 0;
-  session.addEventListener("quotaoverflow", () => overflows++);
+  session.addEventListener("contextoverflow", () => overflows++);
+  let older = 0;
+  session.onquotaoverflow = () => older++;
   const long = "the dog ran to the big tree and ".repeat(8);
   for (let times = 0; overflows === 0 && times < 12; times++) await session.prompt(long);
-  assert.equal(overflows, 1);
-  assert.ok(session.inputUsage <= session.inputQuota);
+  assert.deepEqual([overflows, older], [1, 1]);
+  assert.ok(session.contextUsage <= session.contextWindow);
   assert.equal(asked.at(-1).messages[0].content, "Stay.");
   assert.equal(asked.at(-1).messages[1].role, "user");
-  const usage = session.inputUsage;
+  const usage = session.contextUsage;
   await assert.rejects(session.prompt(long.repeat(8)), (error) => {
     assert.ok(error.requested > error.quota && error.quota === CONTEXT_TOKENS);
     return error.name === "QuotaExceededError";
   });
-  assert.equal(session.inputUsage, usage);
+  assert.equal(session.contextUsage, usage);
   const initialPrompts = [{ role: "system", content: long.repeat(8) }];
   await assert.rejects(sessionOf({ initialPrompts }), rejectsWith("QuotaExceededError"));
 });
 
 test("an aborted or cancelled prompt leaves no trace, and the next one is answered", async () => {
   const session = await sessionOf();
-  const usage = session.inputUsage;
+  const usage = session.contextUsage;
   await assert.rejects(
     session.prompt("x", { signal: AbortSignal.abort() }),
     rejectsWith("AbortError"),
   );
   for await (const _ of session.promptStreaming("One day")) break;
-  assert.equal(session.inputUsage, usage);
+  assert.equal(session.contextUsage, usage);
   const controller = new AbortController();
   const waiting = session.prompt("second", { signal: controller.signal });
   const last = session.prompt("third");
@@ -168,7 +257,7 @@ test("a destroyed session stops, and answers no more", async () => {
   await assert.rejects(async () => {
     while (!(await reader.read()).done);
   }, rejectsWith("AbortError"));
-  for (const call of ["prompt", "append", "measureInputUsage", "clone"]) {
+  for (const call of ["prompt", "append", "measureContextUsage", "clone"]) {
     await assert.rejects(session[call]("x"), rejectsWith("InvalidStateError"), call);
   }
 });
@@ -207,13 +296,42 @@ test("availability follows the load, which monitors are told of", async () => {
   assert.equal((await model.params()).maxTemperature, 2);
 });
 
-test("the global is set only where there is none", async () => {
+test("the global is set where there is none, or one that cannot run", async () => {
   try {
-    assert.equal(installLanguageModel({ engine }), true);
+    const installing = installLanguageModel({ engine });
+    // At once, for scripts that follow.
+    assert.ok("LanguageModel" in globalThis);
+    assert.equal(await installing, true);
     const session = await globalThis.LanguageModel.create();
     session.destroy();
-    assert.equal(installLanguageModel({ engine }), false);
+    assert.equal(await installLanguageModel({ engine }), false);
+    globalThis.LanguageModel = { availability: async () => "downloadable" };
+    assert.equal(await installLanguageModel({ engine }), false);
+    globalThis.LanguageModel = { availability: async () => "unavailable" };
+    assert.equal(await installLanguageModel({ engine }), true);
+    assert.equal(await globalThis.LanguageModel.availability(), "available");
   } finally {
     delete globalThis.LanguageModel;
+  }
+});
+
+test("the platform's class of the error for the quota is used where there is one", async () => {
+  const native = globalThis.QuotaExceededError;
+  globalThis.QuotaExceededError = class extends DOMException {
+    constructor(message, { requested, quota }) {
+      super(message, "QuotaExceededError");
+      Object.assign(this, { requested, quota });
+    }
+  };
+  try {
+    const { model } = faked([]);
+    const session = await model.create();
+    const asking = session.prompt(Array(20).fill({ role: "user", content: "x" }));
+    await assert.rejects(asking, (error) => {
+      assert.deepEqual([error.requested, error.quota], [20, 9]);
+      return error instanceof globalThis.QuotaExceededError;
+    });
+  } finally {
+    globalThis.QuotaExceededError = native;
   }
 });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EMPTY, grown } from "../../www/dist/react/growing_message.js";
+import { EMPTY, grown } from "../../www/dist/api/growing_message.js";
 import { answerTurn } from "../../www/dist/react/turn.js";
 
 const call = (index, id, name, text) => ({

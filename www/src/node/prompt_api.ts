@@ -9,6 +9,6 @@ export type * from "../prompt_api/index.js";
 export const createLanguageModel: ReturnType<typeof languageModelWith> =
   languageModelWith(getEngine);
 
-/** Gives programs `globalThis.LanguageModel` unless there is one; returns whether it did. */
-export const installLanguageModel = (options: PromptApiOptions = {}): boolean =>
+/** Gives programs `globalThis.LanguageModel` unless there is one that can run; resolves with whether it did. */
+export const installLanguageModel = (options: PromptApiOptions = {}): Promise<boolean> =>
   install(createLanguageModel(options));

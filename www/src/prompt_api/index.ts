@@ -12,12 +12,17 @@ export type {
   PromptApiOptions,
 } from "./language_model.js";
 export type { PromptInput, PromptMessage, PromptPart } from "./prompts.js";
+export type { SamplingMode } from "./sampling_mode.js";
 export type { LanguageModelSession, PromptOptions } from "./session.js";
+export type { LanguageModelTool } from "./tools.js";
 
 /** An object like `globalThis.LanguageModel`. The engine is started with the first session. */
 export const createLanguageModel: ReturnType<typeof languageModelWith> =
   /* @__PURE__ */ languageModelWith(getEngine);
 
-/** Gives pages `globalThis.LanguageModel` unless there is one; returns whether it did. */
-export const installLanguageModel = (options: PromptApiOptions = {}): boolean =>
+/**
+ * Gives pages `globalThis.LanguageModel`, unless the browser has one that can run here. Where there is none, it is set when this
+ * returns. Resolves with whether it was set.
+ */
+export const installLanguageModel = (options: PromptApiOptions = {}): Promise<boolean> =>
   install(createLanguageModel(options));

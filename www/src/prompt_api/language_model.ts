@@ -4,7 +4,10 @@ import type { Engine } from "../engine/engine.js";
 import type { EngineOptions } from "../options/engine_options.js";
 import type { getEngine } from "../engine/get_engine.js";
 import { type PromptMessage, messagesOf } from "./prompts.js";
+import { quotaExceeded } from "./quota_error.js";
+import { type SamplingMode, settingsOf } from "./sampling_mode.js";
 import { LanguageModelSession, measure } from "./session.js";
+import { type LanguageModelTool, checkTools } from "./tools.js";
 
 /** An engine, or the options of one that all sessions share. */
 export type PromptApiOptions = { engine: Engine } | EngineOptions;
@@ -15,9 +18,13 @@ export type Availability = "unavailable" | "downloadable" | "downloading" | "ava
 export interface CoreOptions {
   expectedInputs?: readonly { type: string; languages?: readonly string[] }[];
   expectedOutputs?: readonly { type: string; languages?: readonly string[] }[];
-  /** The default of the endpoint if omitted. */
+  /** How varied answers are; what the model recommends if omitted. */
+  samplingMode?: SamplingMode;
+  /** The setting itself, in place of a mode's. The default of the endpoint if omitted. */
   temperature?: number;
   topK?: number;
+  /** Functions that the model may call. */
+  tools?: readonly LanguageModelTool[];
 }
 
 export interface CreateOptions extends CoreOptions {
@@ -28,8 +35,10 @@ export interface CreateOptions extends CoreOptions {
   initialPrompts?: readonly PromptMessage[];
 }
 
-/** The interface. */
+/** The interface. Its sessions are its instances. */
 export interface LanguageModelStatic {
+  readonly prototype: LanguageModelSession;
+  [Symbol.hasInstance](value: unknown): boolean;
   availability(options?: CoreOptions): Promise<Availability>;
   create(options?: CreateOptions): Promise<LanguageModelSession>;
   params(): Promise<{
@@ -70,27 +79,36 @@ export function languageModelWith(get: typeof getEngine) {
         throw error;
       }
     };
-    return {
-      availability: async (wanted = {}) => (takes(wanted) ? state : "unavailable"),
-      params: async () => ({ ...PARAMS }),
-      async create(wanted = {}) {
-        const { signal, monitor, initialPrompts = [], temperature, topK } = wanted;
+    return class LanguageModel extends LanguageModelSession {
+      static async availability(wanted: CoreOptions = {}): Promise<Availability> {
+        return takes(wanted) ? state : "unavailable";
+      }
+
+      static async params() {
+        return { ...PARAMS };
+      }
+
+      static async create(wanted: CreateOptions = {}): Promise<LanguageModel> {
+        const { signal, monitor, initialPrompts = [], samplingMode, tools = [] } = wanted;
         signal?.throwIfAborted();
         if (!takes(wanted)) {
           throw new DOMException("the model takes and gives text only", "NotSupportedError");
         }
+        checkTools(tools);
+        const ofMode = samplingMode === undefined ? undefined : settingsOf(samplingMode);
+        const { temperature = ofMode?.temperature, topK = ofMode?.topK } = wanted;
         const { messages: initial } = messagesOf(initialPrompts, true);
         const engine = await engineFor(reporterFor(monitor), signal);
-        const { count, quota } = await measure(engine, initial, false, signal);
+        const { count, quota } = await measure(engine, initial, tools, false, signal);
         if (count > quota) {
           const message = `initialPrompts have ${count} tokens, and the context of the model ${quota}`;
-          throw new DOMException(message, "QuotaExceededError");
+          throw quotaExceeded(message, { requested: count, quota });
         }
-        return new LanguageModelSession({
-          ...{ engine, initial, later: [], temperature, topK },
-          ...{ inputUsage: count, inputQuota: quota },
+        return new LanguageModel({
+          ...{ engine, initial, later: [], temperature, topK, samplingMode, tools },
+          ...{ contextUsage: count, contextWindow: quota },
         });
-      },
+      }
     };
   };
 }
@@ -112,9 +130,16 @@ function reporterFor(monitor: CreateOptions["monitor"]): EngineOptions["onProgre
   };
 }
 
-/** Makes it `globalThis.LanguageModel` unless there is one; returns whether it did. */
-export function install(value: LanguageModelStatic): boolean {
-  if ("LanguageModel" in globalThis) return false;
+/**
+ * Makes it `globalThis.LanguageModel`, unless the browser has one that can run here. Where there is none, it is set when this
+ * returns. Resolves with whether it was set.
+ */
+export async function install(value: LanguageModelStatic): Promise<boolean> {
+  const { LanguageModel: native } = globalThis as { LanguageModel?: LanguageModelStatic };
+  if (native !== undefined) {
+    const availability = await native.availability().catch(() => "unavailable");
+    if (availability !== "unavailable") return false;
+  }
   Object.defineProperty(globalThis, "LanguageModel", { value, configurable: true, writable: true });
   return true;
 }

@@ -19,9 +19,9 @@ export interface PromptMessage {
 /** A prompt: the user's text, or messages. */
 export type PromptInput = string | readonly PromptMessage[];
 
-/** A message as it is sent and kept. */
+/** A message as it is sent and kept: also the calls of tools and their results. */
 export interface Message extends ChatMessage {
-  role: PromptMessage["role"];
+  role: PromptMessage["role"] | "tool";
   content: string;
 }
 

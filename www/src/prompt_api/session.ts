@@ -1,14 +1,21 @@
 //! A session of the Prompt API: a conversation that the engine's chat answers, within the model's context.
 
 import { orAborted } from "../exchange/abort.js";
+import type { ChatDelta } from "../generated/types.js";
+import { EMPTY, grown } from "../api/growing_message.js";
 import type { Engine } from "../engine/engine.js";
 import { type Message, type PromptInput, constraintFields, messagesOf } from "./prompts.js";
+import { quotaExceeded } from "./quota_error.js";
+import type { SamplingMode } from "./sampling_mode.js";
+import { type LanguageModelTool, resultsOf, toolFields } from "./tools.js";
 
 /** Options of a prompt. */
 export interface PromptOptions {
   signal?: AbortSignal;
   /** A JSON schema, or a regular expression that the whole answer matches (its flags do not count). */
   responseConstraint?: object;
+  /** No effect: a schema is never added to the prompt. */
+  omitResponseConstraintInput?: boolean;
 }
 
 /** The state that a session starts with. */
@@ -20,21 +27,32 @@ export interface SessionStart {
   later: readonly Message[];
   temperature: number | undefined;
   topK: number | undefined;
-  inputUsage: number;
-  inputQuota: number;
+  samplingMode: SamplingMode | undefined;
+  tools: readonly LanguageModelTool[];
+  contextUsage: number;
+  contextWindow: number;
 }
 
-/** A conversation. Prompts are answered one after the other. `quotaoverflow` is dispatched when its oldest messages are left out. */
+/** Most answers to one prompt, of which all but the last may call tools. */
+const MAX_ANSWERS = 16;
+
+/**
+ * A conversation. Prompts are answered one after the other. `contextoverflow` is dispatched when its oldest messages are left out.
+ * The names with `input` and `quota` are older ones of the same.
+ */
 export class LanguageModelSession extends EventTarget {
   readonly temperature: number | undefined;
   readonly topK: number | undefined;
+  readonly samplingMode: SamplingMode | undefined;
   /** The most tokens that the conversation and its answers can have. */
-  readonly inputQuota: number;
+  readonly contextWindow: number;
+  oncontextoverflow: ((event: Event) => void) | null = null;
   onquotaoverflow: ((event: Event) => void) | null = null;
   readonly #engine: Engine;
   readonly #initial: readonly Message[];
   #later: readonly Message[];
-  #inputUsage: number;
+  #contextUsage: number;
+  readonly #tools: readonly LanguageModelTool[];
   readonly #ended = new AbortController();
   /** Settles when the last prompt so far is answered. */
   #last: Promise<unknown> = Promise.resolve();
@@ -44,16 +62,26 @@ export class LanguageModelSession extends EventTarget {
     super();
     this.temperature = start.temperature;
     this.topK = start.topK;
-    this.inputQuota = start.inputQuota;
+    this.samplingMode = start.samplingMode;
+    this.contextWindow = start.contextWindow;
+    this.#tools = start.tools;
     this.#engine = start.engine;
     this.#initial = start.initial;
     this.#later = start.later;
-    this.#inputUsage = start.inputUsage;
+    this.#contextUsage = start.contextUsage;
   }
 
   /** The tokens of the conversation so far. */
+  get contextUsage(): number {
+    return this.#contextUsage;
+  }
+
   get inputUsage(): number {
-    return this.#inputUsage;
+    return this.#contextUsage;
+  }
+
+  get inputQuota(): number {
+    return this.contextWindow;
   }
 
   /**
@@ -98,22 +126,27 @@ export class LanguageModelSession extends EventTarget {
   }
 
   /** The tokens that a prompt would add to the conversation, without its answer. */
-  async measureInputUsage(input: PromptInput, { signal }: PromptOptions = {}): Promise<number> {
+  async measureContextUsage(input: PromptInput, { signal }: PromptOptions = {}): Promise<number> {
     this.#refuseDestroyed();
     const { messages, continues } = messagesOf(input);
     const all = [...this.#initial, ...this.#later, ...messages];
-    const { count } = await measure(this.#engine, all, !continues, signal);
-    return Math.max(0, count - this.#inputUsage);
+    const count = await this.#measure(all, !continues, signal);
+    return Math.max(0, count - this.#contextUsage);
+  }
+
+  measureInputUsage(input: PromptInput, options: PromptOptions = {}): Promise<number> {
+    return this.measureContextUsage(input, options);
   }
 
   /** A session that continues the same conversation on its own. */
-  async clone({ signal }: { signal?: AbortSignal } = {}): Promise<LanguageModelSession> {
+  async clone({ signal }: { signal?: AbortSignal } = {}): Promise<this> {
     this.#refuseDestroyed();
     signal?.throwIfAborted();
-    const { temperature, topK, inputUsage, inputQuota } = this;
-    return new LanguageModelSession({
-      ...{ engine: this.#engine, initial: this.#initial, later: this.#later },
-      ...{ temperature, topK, inputUsage, inputQuota },
+    const { temperature, topK, samplingMode, contextUsage, contextWindow } = this;
+    const Session = this.constructor as new (start: SessionStart) => this;
+    return new Session({
+      ...{ engine: this.#engine, initial: this.#initial, later: this.#later, tools: this.#tools },
+      ...{ temperature, topK, samplingMode, contextUsage, contextWindow },
     });
   }
 
@@ -167,41 +200,60 @@ export class LanguageModelSession extends EventTarget {
     const { signal, free } = await this.#turn(given);
     try {
       const { messages, continues } = messagesOf(input);
-      const before = await this.#makeRoom(messages, !continues, signal);
-      const asked = [...before, ...messages];
-      const body = {
-        model: "default",
-        messages: [...this.#initial, ...asked],
-        ...(this.temperature !== undefined && { temperature: this.temperature }),
-        ...(this.topK !== undefined && { top_k: this.topK }),
-        ...(continues && { continue_final_message: true, add_generation_prompt: false }),
-        ...constraintFields(responseConstraint),
-      };
-      const chat = this.#engine.chat.completions;
-      let text = "";
-      for await (const { choices } of await chat.create({ ...body, stream: true }, { signal })) {
-        const piece = choices[0]?.delta.content;
-        if (!piece) continue;
-        text += piece;
-        yield piece;
+      let asked = [...(await this.#makeRoom(messages, !continues, signal)), ...messages];
+      const constraint = constraintFields(responseConstraint);
+      for (let answers = 1; ; answers += 1) {
+        const isFirst = answers === 1;
+        let message = EMPTY;
+        for await (const delta of this.#deltas(asked, isFirst && continues, constraint, signal)) {
+          message = grown(message, delta);
+          if (delta.content) yield delta.content;
+        }
+        signal.throwIfAborted();
+        const last = asked.at(-1);
+        if (isFirst && continues && last) {
+          asked = asked.slice(0, -1);
+          message = { ...message, content: last.content + message.content };
+        }
+        asked = [...asked, message];
+        const calls = message.tool_calls ?? [];
+        if (calls.length === 0 || answers === MAX_ANSWERS) break;
+        asked = [...asked, ...(await resultsOf(calls, this.#tools))];
+        signal.throwIfAborted();
       }
-      signal.throwIfAborted();
-      const last = asked.at(-1);
-      const answered: Message[] =
-        continues && last
-          ? [...asked.slice(0, -1), { role: "assistant", content: last.content + text }]
-          : [...asked, { role: "assistant", content: text }];
-      await this.#keep(answered, signal);
+      await this.#keep(asked, signal);
     } finally {
       free();
     }
   }
 
+  /** What a message of the assistant grows by. */
+  async *#deltas(
+    asked: readonly Message[],
+    continues: boolean,
+    constraint: Record<string, unknown>,
+    signal: AbortSignal,
+  ): AsyncGenerator<ChatDelta, void> {
+    const body = {
+      model: "default",
+      messages: [...this.#initial, ...asked],
+      ...(this.temperature !== undefined && { temperature: this.temperature }),
+      ...(this.topK !== undefined && { top_k: this.topK }),
+      ...(continues && { continue_final_message: true, add_generation_prompt: false }),
+      ...toolFields(this.#tools),
+      ...constraint,
+    };
+    const chat = this.#engine.chat.completions;
+    for await (const { choices } of await chat.create({ ...body, stream: true }, { signal })) {
+      if (choices[0]) yield choices[0].delta;
+    }
+  }
+
   /** The conversation from now on. */
   async #keep(later: readonly Message[], signal: AbortSignal): Promise<void> {
-    const { count } = await measure(this.#engine, [...this.#initial, ...later], false, signal);
+    const count = await this.#measure([...this.#initial, ...later], false, signal);
     this.#later = later;
-    this.#inputUsage = count;
+    this.#contextUsage = count;
   }
 
   /**
@@ -217,29 +269,46 @@ export class LanguageModelSession extends EventTarget {
     let later = this.#later;
     for (;;) {
       const all = [...this.#initial, ...later, ...added];
-      const { count } = await measure(this.#engine, all, asks, signal);
+      const count = await this.#measure(all, asks, signal);
       // An answer has one token at least.
-      if (count + Number(asks) <= this.inputQuota) break;
+      if (count + Number(asks) <= this.contextWindow) break;
       if (later.length === 0) {
-        const message = `the prompt has ${count} tokens, and the context of the model ${this.inputQuota}`;
-        const error = new DOMException(message, "QuotaExceededError");
-        throw Object.assign(error, { requested: count, quota: this.inputQuota });
+        const quota = this.contextWindow;
+        const message = `the prompt has ${count} tokens, and the context of the model ${quota}`;
+        throw quotaExceeded(message, { requested: count, quota });
       }
-      later = later.slice(2);
+      later = withoutOldestTurn(later);
     }
     if (later !== this.#later) {
-      const event = new Event("quotaoverflow");
-      this.dispatchEvent(event);
-      this.onquotaoverflow?.(event);
+      for (const name of ["contextoverflow", "quotaoverflow"] as const) {
+        const event = new Event(name);
+        this.dispatchEvent(event);
+        this[`on${name}`]?.(event);
+      }
     }
     return later;
   }
+
+  async #measure(
+    messages: readonly Message[],
+    asks: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<number> {
+    return (await measure(this.#engine, messages, this.#tools, asks, signal)).count;
+  }
+}
+
+/** The messages from the second one of the user on: results of tools stay with their calls. */
+function withoutOldestTurn(messages: readonly Message[]): readonly Message[] {
+  const next = messages.findIndex(({ role }, index) => index > 0 && role === "user");
+  return next < 0 ? [] : messages.slice(next);
 }
 
 /** The tokens of messages, with what makes the model answer if `asks` is true, and of the context. */
 export async function measure(
   engine: Engine,
   messages: readonly Message[],
+  tools: readonly LanguageModelTool[],
   asks: boolean,
   signal: AbortSignal | undefined,
 ): Promise<{ count: number; quota: number }> {
@@ -247,7 +316,7 @@ export async function measure(
   const request =
     messages.length === 0
       ? { prompt: "", add_special_tokens: false }
-      : { messages: [...messages], add_generation_prompt: asks };
+      : { messages: [...messages], add_generation_prompt: asks, ...toolFields(tools) };
   const { count, max_model_len: quota } = await engine.tokenize(request, { signal });
   return { count, quota };
 }

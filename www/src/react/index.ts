@@ -4,7 +4,7 @@
 import { getEngine } from "../index.js";
 import { type Hooks, hooksWith } from "./hooks.js";
 
-export type { AssistantMessage } from "./growing_message.js";
+export type { AssistantMessage } from "../api/growing_message.js";
 export type { Hooks } from "./hooks.js";
 export type { ChatFields, ToolCallOfChat, TurnOptions } from "./turn.js";
 export type { ChatHookOptions, ChatState } from "./use_chat.js";

@@ -4,7 +4,7 @@ import type { ChatCompletionRequest, ChatRequestMessage } from "../api/chat.js";
 import type { ChatMessageCall } from "../generated/types.js";
 import type { getEngine } from "../engine/get_engine.js";
 import type { EngineOptions } from "../options/engine_options.js";
-import { type AssistantMessage, EMPTY, grown } from "./growing_message.js";
+import { type AssistantMessage, EMPTY, grown } from "../api/growing_message.js";
 import { asError } from "./as_error.js";
 
 /** A request without its messages and without `stream`: answers are streamed. */

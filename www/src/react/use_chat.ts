@@ -4,7 +4,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import type { ChatRequestMessage } from "../api/chat.js";
 import type { getEngine } from "../engine/get_engine.js";
 import type { EngineOptions } from "../options/engine_options.js";
-import type { AssistantMessage } from "./growing_message.js";
+import type { AssistantMessage } from "../api/growing_message.js";
 import { type ChatFields, type TurnOptions, answerTurn } from "./turn.js";
 import { asError } from "./as_error.js";
 import type { EngineState } from "./use_engine.js";
