@@ -400,9 +400,14 @@ const TIERS = {
   },
 };
 
-// Tiers that run only by name. The training program and its autodiff take minutes to compile, and nothing else depends on
-// them.
+// Tiers that run only by name. The training program and its autodiff take minutes to compile, and nothing else depends on them.
 const NAMED_TIERS = {
+  // The frameworks take 500 MB.
+  frameworks: async (tally) => {
+    await provideBuild(tally);
+    const env = { CHROMIUM: await provideBrowser() };
+    await nodeTests(tally, "tests/frameworks", 1, env);
+  },
   train: async (tally) => {
     await requireRust();
     const train = ["--locked", "--package", "inpage-train"];
