@@ -31,6 +31,24 @@ test("the files of an app are written, with this version of the package", () => 
   assert.equal(scripts.dev, "vite");
 });
 
+test("each template is an app, and others are refused", () => {
+  for (const template of ["completion", "chat", "search", "pictures"]) {
+    const { status } = create(template, "--template", template, "--no-install");
+    assert.equal(status, 0, template);
+    const files = readdirSync(join(folder, template)).sort();
+    const wanted = [".gitignore", "index.html", "package.json", "src", "tsconfig.json"];
+    assert.deepEqual(files, [...wanted, "vite.config.js"]);
+    assert.deepEqual(readdirSync(join(folder, template, "src")), ["main.ts"]);
+  }
+  const text = (template) => readFileSync(join(folder, template, "src/main.ts"), "utf8");
+  assert.match(text("chat"), /engine\.chat/);
+  assert.match(text("search"), /engine\.embeddings/);
+  assert.match(text("pictures"), /image_url/);
+  const refused = create("other", "--template", "poem", "--no-install");
+  assert.equal(refused.status, 2);
+  assert.match(refused.stderr, /--template poem is none of completion, chat, search, pictures/);
+});
+
 test("a folder with files is left alone, and an empty one is used", () => {
   mkdirSync(join(folder, "full"));
   writeFileSync(join(folder, "full/note.txt"), "mine");

@@ -22,7 +22,7 @@ test("the package has every file that package.json names, and no others", () => 
   const files = packed.files.map(({ path }) => path);
   const stray = files.filter(
     (path) =>
-      !/^(LICENSE|examples\/vite\/(index\.html|package\.json|tsconfig\.json|vite\.config\.js|src\/main\.ts)|README\.md|package\.json|www\/bin\/[^/]+\.mjs|www\/dist\/[^.].*|www\/models\/[^/]+\.gguf)$/.test(
+      !/^(LICENSE|examples\/vite\/(index\.html|package\.json|tsconfig\.json|vite\.config\.js|(templates\/\w+\/)?(index\.html|src\/main\.ts))|README\.md|package\.json|www\/bin\/[^/]+\.mjs|www\/dist\/[^.].*|www\/models\/[^/]+\.gguf)$/.test(
         path,
       ),
   );

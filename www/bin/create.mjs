@@ -1,16 +1,21 @@
-//! `inpage create`: writes a small app with Vite into a new folder and installs it. The app is the repository's examples/vite.
+//! `inpage create`: writes a small app with Vite into a new folder and installs it. The apps are the repository's examples/vite.
 
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 
 export const USAGE = `Usage: inpage create FOLDER [options]
 
-Writes an app into a new folder and installs it with npm: a page in TypeScript, built with Vite, that loads the small
-model in the package, streams completions, and answers fetch("/v1/completions"). Start it with: npm run dev
+Writes an app into a new folder and installs it with npm: a page in TypeScript, built with Vite. Start it with: npm run dev
 
+  --template NAME      what the page does; asked for in a terminal, else completion
+                         completion  streams texts of the small model in the package, and answers fetch("/v1/completions")
+                         chat        a chat with a model of the catalog
+                         search      a search by meaning in texts of the page
+                         pictures    questions about a picture
   --package SPEC       what npm installs as inpage: a version, or the path of an archive (default: this version)
   --no-install         only write the files
   -h, --help           this text
@@ -21,8 +26,18 @@ Exit status: 0 the app is there, 1 it could not be written or installed, 2 wrong
 const FAILED = 1;
 const WRONG_USAGE = 2;
 const EXAMPLE = fileURLToPath(new URL("../../examples/vite", import.meta.url));
-const FILES = ["index.html", "src", "tsconfig.json", "vite.config.js"];
+/** The files of every app, and those that a template has in its own folder. */
+const FILES = ["tsconfig.json", "vite.config.js"];
+const OWN_FILES = ["index.html", "src"];
+/** The folder of each template in the example. */
+const TEMPLATES = {
+  completion: ".",
+  chat: "templates/chat",
+  search: "templates/search",
+  pictures: "templates/pictures",
+};
 const OPTIONS = {
+  template: { type: "string" },
   package: { type: "string" },
   "no-install": { type: "boolean", default: false },
   help: { type: "boolean", short: "h" },
@@ -36,6 +51,11 @@ export async function create(args) {
     if (!parsed.values.help && parsed.positionals.length !== 1) {
       throw new Error("one folder is needed");
     }
+    const { template } = parsed.values;
+    if (template !== undefined && !Object.hasOwn(TEMPLATES, template)) {
+      const known = Object.keys(TEMPLATES).join(", ");
+      throw new Error(`--template ${template} is none of ${known}`);
+    }
   } catch (error) {
     process.stderr.write(`inpage create: ${error.message}\n\n${USAGE}`);
     return WRONG_USAGE;
@@ -46,8 +66,9 @@ export async function create(args) {
     return 0;
   }
   const folder = resolve(positionals[0]);
+  const template = values.template ?? (await askForTemplate());
   try {
-    write(folder, values.package);
+    write(folder, template, values.package);
   } catch (error) {
     process.stderr.write(`inpage create: ${error.message}\n`);
     return FAILED;
@@ -63,13 +84,32 @@ export async function create(args) {
   return 0;
 }
 
+/** The template that somebody chooses in a terminal; elsewhere the first one. */
+async function askForTemplate() {
+  const names = Object.keys(TEMPLATES);
+  if (!process.stdin.isTTY || !process.stdout.isTTY) return names[0];
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  try {
+    for (;;) {
+      const list = names.map((name, i) => `  ${i + 1} ${name}\n`).join("");
+      const answer = (await terminal.question(`What does the page do?\n${list}> `)).trim();
+      const chosen = names[Number(answer || 1) - 1] ?? names.find((name) => name === answer);
+      if (chosen !== undefined) return chosen;
+    }
+  } finally {
+    terminal.close();
+  }
+}
+
 /** Writes the app's files; `spec` is where npm finds the package. */
-function write(folder, spec) {
+function write(folder, template, spec) {
   if (existsSync(folder) && readdirSync(folder).length > 0) {
     throw new Error(`${folder} is not empty: give the name of a new folder`);
   }
   mkdirSync(folder, { recursive: true });
-  for (const file of FILES) cpSync(join(EXAMPLE, file), join(folder, file), { recursive: true });
+  const copy = (from, file) => cpSync(join(from, file), join(folder, file), { recursive: true });
+  for (const file of FILES) copy(EXAMPLE, file);
+  for (const file of OWN_FILES) copy(join(EXAMPLE, TEMPLATES[template]), file);
   const description = JSON.parse(readFileSync(join(EXAMPLE, "package.json"), "utf8"));
   description.name = nameOf(folder);
   description.dependencies.inpage = specOf(spec);
