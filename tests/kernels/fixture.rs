@@ -271,8 +271,7 @@ pub fn sizes(format: TensorType) -> Vec<(usize, usize)> {
 /// Whether a format is tested with every variant and size.
 pub fn is_thorough(format: TensorType) -> bool {
     use TensorType::*;
-    // BF16 differs from F16 in how a half becomes a float.
-    matches!(format, F32 | F16 | Q8_0 | Q4_0 | Q6_K)
+    matches!(format, F32 | F16 | BF16 | Q8_0 | Q4_0 | Q6_K)
 }
 
 /// The variants that a format is tested with: all for thorough formats, else one, which differs between
