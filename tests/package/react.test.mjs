@@ -17,7 +17,7 @@ const APP = `
 import { StrictMode, createElement as h, useEffect } from "react";
 import { createRoot } from "react-dom/client";
 import { renderToString } from "react-dom/server.browser";
-import { useChat, useCompletion, useEngine } from "inpage/react";
+import { useChat, useCompletion, useEngine, useModels } from "inpage/react";
 
 const model = { file: new Blob(["abc"]), id: "fake" };
 const options = (more) => ({ workerUrl: "/fixtures/fake_worker.mjs", model, shared: false, ...more });
@@ -45,6 +45,11 @@ function Talker({ calls }) {
   return h("p", { id: "talker" }, JSON.stringify({ messages, isLoading, error: error?.message }));
 }
 
+function Lister() {
+  const models = useModels(options());
+  return h("p", { id: "lister" }, JSON.stringify(models.map(({ id, status }) => [id, status])));
+}
+
 function Loader({ model }) {
   const { engine, progress, error } = useEngine(options(model && { model }));
   if (engine) window.engines.add(engine);
@@ -57,6 +62,7 @@ Object.assign(window, {
   root: createRoot(document.getElementById("root")),
   show: (...children) => window.root.render(h(StrictMode, null, ...children)),
   writer: () => h(Writer, { key: "writer" }),
+  lister: () => h(Lister, { key: "lister" }),
   talker: (calls) => h(Talker, { key: "talker", calls }),
   loader: (model) => h(Loader, { key: "loader", model }),
   renderOnServer: () => renderToString(h(Writer)),
@@ -214,6 +220,12 @@ describe("hooks of React", { skip }, () => {
     await until("talker", "state.error !== undefined && !state.isLoading");
     assert.match((await shown("talker")).error, /no such model/);
     assert.equal((await shown("talker")).messages.at(-1).role, "user");
+  });
+
+  test("the models of an engine are listed with their states", async () => {
+    await page.evaluate(() => show(lister()));
+    await until("lister", "state.length > 0");
+    assert.deepEqual(await shown("lister"), [["fake", "ready"]]);
   });
 
   test("nothing is started while a page is rendered on a server", async () => {

@@ -7,4 +7,4 @@ export type * from "../react/index.js";
 
 const hooks: Hooks = hooksWith(getEngine);
 
-export const { useEngine, useCompletion, useChat } = hooks;
+export const { useEngine, useCompletion, useChat, useModels } = hooks;

@@ -9,6 +9,7 @@ import {
   completionHook,
 } from "./use_completion.js";
 import { type EngineState, engineHook } from "./use_engine.js";
+import { type ListedModel, modelsHook } from "./use_models.js";
 
 export interface Hooks {
   /**
@@ -20,6 +21,8 @@ export interface Hooks {
   useCompletion(options?: CompletionHookOptions): CompletionState;
   /** A conversation in a component, with tools. A component that is unmounted stops its answer. */
   useChat(options?: ChatHookOptions): ChatState;
+  /** The models of the engine for these options and their states. */
+  useModels(options?: EngineOptions): readonly ListedModel[];
 }
 
 /** Hooks whose engines come from `get`. */
@@ -29,5 +32,6 @@ export function hooksWith(get: typeof getEngine): Hooks {
     useEngine,
     useCompletion: completionHook(get, useEngine),
     useChat: chatHook(get, useEngine),
+    useModels: modelsHook(useEngine),
   };
 }

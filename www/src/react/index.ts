@@ -10,7 +10,8 @@ export type { ChatFields, ToolCallOfChat, TurnOptions } from "./turn.js";
 export type { ChatHookOptions, ChatState } from "./use_chat.js";
 export type { CompletionFields, CompletionHookOptions, CompletionState } from "./use_completion.js";
 export type { EngineState } from "./use_engine.js";
+export type { ListedModel } from "./use_models.js";
 
 const hooks: Hooks = /* @__PURE__ */ hooksWith(getEngine);
 
-export const { useEngine, useCompletion, useChat } = hooks;
+export const { useEngine, useCompletion, useChat, useModels } = hooks;
