@@ -255,6 +255,9 @@ def xlm(name, file_type):
     first = model.config.pad_token_id + 1
     tensors = {gguf_name: state[key].numpy() for key, gguf_name in names.items()}
     tensors["position_embd.weight"] = tensors["position_embd.weight"][first:]
+    # Older versions wrote rows of one element without their second dimension.
+    for name_of_row in ["token_types.weight", "cls.output.weight"]:
+        tensors[name_of_row] = tensors[name_of_row].reshape(-1)
 
     def add_keys(writer):
         add_encoder_keys(writer, model.config, model.config.max_position_embeddings - first)
@@ -264,7 +267,8 @@ def xlm(name, file_type):
     rounded["position_embd.weight"] = np.concatenate(
         [np.zeros((first, model.config.hidden_size), np.float32), rounded["position_embd.weight"]]
     )
-    model.load_state_dict({key: torch.from_numpy(rounded[names[key]]) for key in names}, strict=False)
+    state = {key: torch.from_numpy(rounded[names[key]]).reshape(state[key].shape) for key in names}
+    model.load_state_dict(state, strict=False)
     refer(name, model, xlm_tokenizer())
 
 

@@ -117,8 +117,11 @@ impl<'a> Check<'a> {
         if !self.config.is_causal
             && let Some(types) = self.gguf.tensor("token_types.weight")
         {
-            let rows = types.shape.get(1).copied().unwrap_or(0) as usize;
-            self.needed("token_types.weight", &[dim, rows])?;
+            match types.shape.get(1).copied().unwrap_or(1) {
+                // Some converters write a row without its second dimension.
+                1 => self.vector("token_types.weight", dim)?,
+                rows => self.needed("token_types.weight", &[dim, rows as usize])?,
+            }
         }
         let width = self.config.layer_input_dim;
         if width > 0 {
