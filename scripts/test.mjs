@@ -27,7 +27,7 @@ const RUST_SILENCE_LIMIT_MS = 5 * 60_000;
 /** For a browser without which its tier is skipped. */
 const INSTALL_LIMIT_MS = 3 * 60_000;
 /**
- * The whole run may take this long, if it is set: then tests of the GPU are cut off, and the run says so. A machine that ends a run at
+ * The whole run may take this long, if it is set: then tests of the GPU and fuzzing are cut off, and the run says so. A machine that ends a run at
  * a limit of its own would report nothing.
  */
 const limit_ms = Number(process.env.INPAGE_TEST_MINUTES ?? Number.POSITIVE_INFINITY) * 60_000;
@@ -287,6 +287,7 @@ const TIERS = {
       tally.skipped += 1;
       return;
     }
+    if (performance.now() - start_ms > 0.35 * limit_ms) return tally.cut("fuzz");
     const program = await tally.build("fuzz program", buildFuzzer);
     const failures = await tally.time("fuzz", () => fuzzAll(program, targets(), FUZZ_SECONDS));
     for (const [target] of failures) tally.fail(`fuzz ${target}`);
