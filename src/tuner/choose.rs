@@ -17,6 +17,8 @@ use crate::{
 /// A barrier that costs more than this selects kernels without barriers. On a GPU one costs some
 /// nanoseconds.
 const EXPENSIVE_BARRIER_US: f64 = 0.2;
+/// The name of the backend in a page.
+const BROWSER: &str = "BrowserWebGpu";
 
 /// The best variant that computes correctly on the device.
 ///
@@ -49,7 +51,7 @@ pub async fn best_variant_with(
     {
         return Ok(variant);
     }
-    let barriers_are_expensive = barrier_us(device).await? > EXPENSIVE_BARRIER_US;
+    let barriers_are_expensive = are_barriers_expensive(device).await?;
     let candidates = candidates(device, barriers_are_expensive);
     let variant = choose_with(device, &candidates, needs, &own).await?;
     if barriers_are_expensive || needs.precision == Precision::F32 {
@@ -62,6 +64,16 @@ pub async fn best_variant_with(
     Ok(quickest)
 }
 
+/// Whether lanes are emulated. A browser's software adapter is known to do so. There, a measurement that another program disturbs
+/// would choose kernels that are ten times slower, for all visits.
+async fn are_barriers_expensive(device: &ComputeDevice) -> Result<bool> {
+    let report = device.report();
+    if report.software_adapter && report.backend == BROWSER {
+        return Ok(true);
+    }
+    Ok(barrier_us(device).await? > EXPENSIVE_BARRIER_US)
+}
+
 /// The variants worth trying on a device, best first; the last works everywhere.
 pub fn candidates(device: &ComputeDevice, barriers_are_expensive: bool) -> Vec<Variant> {
     let report = device.report();
@@ -70,7 +82,7 @@ pub fn candidates(device: &ComputeDevice, barriers_are_expensive: bool) -> Vec<V
     if report.subgroups && report.subgroup_min_lanes.is_power_of_two() {
         let with_subgroups = Variant {
             subgroups: true,
-            enable_directives: report.backend == "BrowserWebGpu",
+            enable_directives: report.backend == BROWSER,
             lanes_per_row: report.subgroup_min_lanes.min(32),
             rows_per_group: 4,
             quarters: !barriers_are_expensive && report.subgroup_min_lanes >= 4,
