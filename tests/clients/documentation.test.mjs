@@ -26,7 +26,7 @@ const PYTHON = [
   LANGCHAIN_TESTS,
 ];
 /** Needed by others, and no clients. */
-const PARTS = ["@langchain/core", "zod"];
+const PARTS = ["@langchain/core", "react", "react-dom", "zod"];
 
 test("docs/clients.md has the versions of the tests", () => {
   const rows = read("docs/clients.md")
