@@ -35,7 +35,7 @@ pub(super) fn tool_call_id() -> String {
     random_id("call_", ALPHABET.len())
 }
 
-/// The id of an order of documents.
+/// `rerank-` and 24 of `[A-Za-z0-9]`.
 pub(super) fn rerank_id() -> String {
     random_id("rerank-", ALPHABET.len())
 }

@@ -122,7 +122,7 @@ fn own_whitespace(own: &Map<String, Value>) -> Result<Whitespace, String> {
         Some(Value::Bool(is_flexible)) => *is_flexible,
         Some(_) => return Err("\"whitespace_flexible\" must be true or false".to_owned()),
     };
-    // As in llguidance, a pattern counts whatever the flag says.
+    // A pattern takes precedence over the flag, as it does in llguidance.
     Ok(match text_option(own, "whitespace_pattern")? {
         Some(pattern) => Whitespace::Pattern(pattern.to_owned()),
         None if is_flexible => Whitespace::Limited,

@@ -17,7 +17,7 @@ const DOCUMENT: &str = "{document}";
 pub struct Pair {
     /// All ids.
     pub ids: Vec<u32>,
-    /// Number of tokens before the document where a model has types of tokens; all of them in a template.
+    /// Number of leading tokens of type 0: those before the document, or all tokens of a template.
     pub first_tokens: usize,
     /// The tokens of the document, which may be cut at their end.
     pub document: Range<usize>,

@@ -217,7 +217,7 @@ fn a_reranker_answers_no_other_route_and_says_what_it_can() {
         let list = request("GET", "/v1/models", &[], "");
         let list = read(server.handler.handle(list).await).await.json();
         assert_eq!(list["data"][0]["capabilities"], json!(["rerank"]));
-        // Without a base path, as other servers have it; `default` means the reranker.
+        // Other servers also accept the path without a base path. The alias `default` means the reranker.
         let body = json!({ "model": "default", "query": "q", "documents": ["x"] });
         assert_eq!(server.send("/rerank", body).await.status, 200);
     });

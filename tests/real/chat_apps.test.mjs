@@ -103,7 +103,7 @@ describe("chat apps", { skip: reason && `skipped: ${reason}`, concurrency: false
       // The turn has begun when the click is done; a short one may have ended.
       await page.waitForTimeout(200);
       await ended();
-      // What the model says is its own affair.
+      // The model chooses the text.
       assert.ok((await last()).length > 0);
       assert.equal(await page.locator("[role=alert]").count(), 0);
       assert.deepEqual(problems, []);

@@ -81,7 +81,7 @@ impl Models {
     /// so.
     ///
     /// # Errors
-    /// `unsupported_parameter` for a model that makes embeddings, and those of the model's state.
+    /// `unsupported_parameter` for a model that generates no text, and those of the model's state.
     pub(super) async fn ready(
         &self,
         name: &str,
@@ -91,11 +91,14 @@ impl Models {
         let state = self.loaded(name, Purpose::Text, switches, now_ms).await?;
         match state {
             (id, ModelState::Ready(ready)) => Ok((id, ready)),
-            (id, _) => Err(fault(
-                RequestFault::UnsupportedParameter,
-                "model",
-                format!("the model \"{id}\" makes embeddings or compares texts, and writes none"),
-            )),
+            (id, state) => {
+                let reason = match state.purpose() {
+                    Some(Purpose::Rerank) => "ranks documents",
+                    _ => "makes embeddings",
+                };
+                let message = format!("the model \"{id}\" {reason} and generates no text");
+                Err(fault(RequestFault::UnsupportedParameter, "model", message))
+            }
         }
     }
 
@@ -110,24 +113,7 @@ impl Models {
         now_ms: impl Fn() -> u64,
     ) -> Result<(String, ReadyEmbedder)> {
         let wanted = Purpose::Embeddings;
-        match self.loaded(name, wanted, switches, now_ms).await? {
-            (id, ModelState::ReadyToEmbed(ready)) if !ready.ranks => Ok((id, ready)),
-            (id, state) => {
-                let reason = match state.purpose() {
-                    Some(Purpose::Rerank) => "is a reranker",
-                    _ => "generates text",
-                };
-                let others = self.ready_for(wanted);
-                Err(fault(
-                    RequestFault::UnsupportedParameter,
-                    "model",
-                    format!(
-                        "the model \"{id}\" {reason} and makes no embeddings: its files name no \
-                         pooling of token vectors; {others}"
-                    ),
-                ))
-            }
-        }
+        self.ready_for_texts(name, wanted, switches, now_ms).await
     }
 
     /// Same as [`Models::ready`], for a reranker.
@@ -141,18 +127,34 @@ impl Models {
         now_ms: impl Fn() -> u64,
     ) -> Result<(String, ReadyEmbedder)> {
         let wanted = Purpose::Rerank;
-        match self.loaded(name, wanted, switches, now_ms).await? {
-            (id, ModelState::ReadyToEmbed(ready)) if ready.ranks => Ok((id, ready)),
-            (id, _) => {
+        self.ready_for_texts(name, wanted, switches, now_ms).await
+    }
+
+    /// The loaded model that makes embeddings or ranks documents, as `wanted` says.
+    async fn ready_for_texts(
+        &self,
+        name: &str,
+        wanted: Purpose,
+        switches: &Switches,
+        now_ms: impl Fn() -> u64,
+    ) -> Result<(String, ReadyEmbedder)> {
+        let (id, state) = self.loaded(name, wanted, switches, now_ms).await?;
+        let found = state.purpose();
+        match state {
+            ModelState::ReadyToEmbed(ready) if found == Some(wanted) => Ok((id, ready)),
+            _ => {
+                let reason = match found {
+                    Some(Purpose::Embeddings) => "makes embeddings",
+                    Some(Purpose::Rerank) => "ranks documents",
+                    _ => "generates text",
+                };
+                let missing = match wanted {
+                    Purpose::Rerank => "is not a reranker: its files have no classifier",
+                    _ => "makes no embeddings: its files declare no pooling for them",
+                };
                 let others = self.ready_for(wanted);
-                Err(fault(
-                    RequestFault::UnsupportedParameter,
-                    "model",
-                    format!(
-                        "the model \"{id}\" is no reranker: its files have no classifier of pairs; \
-                         {others}"
-                    ),
-                ))
+                let message = format!("the model \"{id}\" {reason} and {missing}; {others}");
+                Err(fault(RequestFault::UnsupportedParameter, "model", message))
             }
         }
     }

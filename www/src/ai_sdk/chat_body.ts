@@ -13,7 +13,7 @@ import type {
 } from "./model_types.js";
 
 /**
- * The body, and what of the call has no meaning for the endpoint.
+ * The body, and a warning for each setting of the call that the endpoint does not have.
  *
  * @throws TypeError for a part of a message that a model here cannot read
  */
@@ -100,7 +100,7 @@ function assistantMessage(parts: readonly PromptPart[]): ChatRequestMessage {
   };
 }
 
-/** The message of a result. Answers to questions about approval say nothing to a model. */
+/** The message of a result. Answers to approval requests are left out. */
 function toolMessage({ type, toolCallId, output }: PromptPart): ChatRequestMessage[] {
   if (type !== "tool-result" || output === undefined) return [];
   const id = toolCallId === undefined ? {} : { tool_call_id: toolCallId };

@@ -97,7 +97,7 @@ class Blocks {
     }
   }
 
-  /** The end of the block that is open. A call that the limit of tokens has cut is none. */
+  /** The end of the block that is open. A call that the token limit has cut off is not reported. */
   *end(): Generator<ModelStreamPart> {
     const block = this.#open;
     this.#open = undefined;

@@ -15,7 +15,7 @@ export interface LoadProgressPart {
   transient: true;
 }
 
-/** What of a transport is called here. */
+/** The part of a transport that is used here. */
 interface Transport {
   sendMessages(options: never): Promise<ReadableStream<unknown>>;
 }

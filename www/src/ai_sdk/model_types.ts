@@ -11,9 +11,9 @@ export type ToolOutput =
 /** A part of a message; `type` says which of the others it has. */
 export interface PromptPart {
   type: string;
-  /** Of `text` and `reasoning`. */
+  /** The text of `text` and `reasoning` parts. */
   text?: string;
-  /** Of `file`: bytes, base64 or an address. */
+  /** The content of `file` parts: bytes, base64 or an address. */
   data?: Uint8Array | string | URL;
   mediaType?: string;
   /** Of `tool-call` and `tool-result`. */

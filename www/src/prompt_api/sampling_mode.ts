@@ -1,5 +1,5 @@
-//! The sampling modes of the Prompt API as fields of a request. The numbers are Chromium's, except that the most predictable mode has no
-//! chance at all.
+//! The sampling modes of the Prompt API as fields of a request. The numbers are Chromium's, except that the most predictable mode
+//! is greedy.
 
 /** How varied answers are. */
 export type SamplingMode = keyof typeof MODES;

@@ -227,7 +227,7 @@ export class LanguageModelSession extends EventTarget {
     }
   }
 
-  /** What a message of the assistant grows by. */
+  /** The difference that a chunk adds to a message of the assistant. */
   async *#deltas(
     asked: readonly Message[],
     continues: boolean,

@@ -1,4 +1,4 @@
-//! What was thrown, as an error.
+//! Converts a thrown value to an error.
 
 export const asError = (reason: unknown): Error =>
   reason instanceof Error ? reason : new Error(`${reason}`);

@@ -48,7 +48,7 @@ export async function answerTurn(
   let messages = asked;
   for (let step = 1; ; step += 1) {
     const request: ChatCompletionRequest = { model: "default", ...body, ...fields, messages };
-    // The results of a forced call are there to be answered.
+    // After a forced call, the model must be free to answer its results.
     if (step > 1 && isForced(request.tool_choice)) request.tool_choice = "auto";
     const stream = await engine.chat.completions.create({ ...request, stream: true }, { signal });
     let message = EMPTY;
@@ -62,7 +62,7 @@ export async function answerTurn(
     }
     messages = [...messages, message];
     const calls = message.tool_calls ?? [];
-    // A call that the limit of tokens has cut is not run.
+    // A call that the token limit has cut off is not run.
     const isCut = finish === "length";
     if (onToolCall === undefined || calls.length === 0 || isCut || step >= maxSteps) return message;
     for (const call of calls) messages = [...messages, await resultOf(call, onToolCall)];

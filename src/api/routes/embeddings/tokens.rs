@@ -195,7 +195,7 @@ fn check_size(param: &str, text: &str, model: &ReadyEmbedder) -> Result<()> {
         return Ok(());
     }
     let sent = format!(
-        "The {param} has {} bytes of text, which are more",
+        "A text of \"{param}\" has {} bytes, which is too long",
         text.len()
     );
     Err(Error::exceeds_context(param, context_tokens, sent))
