@@ -2,7 +2,7 @@
 //! `npm run test:rust -- MODULE` the tests of a module alone. Prints the seconds of every step and a last line "N passed, N
 //! failed". Fails if anything failed. The checks themselves are in the tests.
 
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { provideRealModels } from "../tests/real/models.mjs";
@@ -17,6 +17,7 @@ import { provideNpmPackages } from "./setup/npm.mjs";
 import { requireRust } from "./setup/rust.mjs";
 import { provideVulkan } from "./setup/vulkan.mjs";
 import { requireNode, setUpForBuild } from "./setup.mjs";
+import { filesIn, GPU_TESTS, rustTestNames } from "./test_names.mjs";
 import { findWebKit } from "./webkit.mjs";
 
 /** Limits, so that nothing hangs forever. The longest step is a first build on a slow machine. */
@@ -24,6 +25,8 @@ const PROGRAM_LIMIT_MS = 40 * 60_000;
 const NODE_TEST_LIMIT_MS = 5 * 60_000;
 /** A test program in Rust that prints nothing for so long hangs. */
 const RUST_SILENCE_LIMIT_MS = 5 * 60_000;
+/** At low priority beside tests that keep all processors busy. */
+const BACKGROUND_SILENCE_LIMIT_MS = 20 * 60_000;
 /** For a browser without which its tier is skipped. */
 const INSTALL_LIMIT_MS = 3 * 60_000;
 /**
@@ -81,6 +84,16 @@ class Tally {
     this.failures.push(name);
   }
 
+  /** Adds the counts and steps of another tally. */
+  add(other) {
+    this.passed += other.passed;
+    this.failed += other.failed;
+    this.skipped += other.skipped;
+    this.failures.push(...other.failures);
+    this.cuts.push(...other.cuts);
+    this.steps.push(...other.steps);
+  }
+
   /** A check that is one program. It passes if the program succeeds. */
   async check(name, program, args, options = {}) {
     const status = await this.time(name, () =>
@@ -103,7 +116,8 @@ class Tally {
   /**
    * A program that prints its own counts. `patterns` find them in its output. A program that fails without
    * counting a failure (it did not compile, or it crashed) counts as one failure. A program is cut off after
-   * `share` of the time that the run may take, and counts with the tests that it has ended.
+   * `share` of the time that the run may take, and counts with the tests that it has ended. The output of a program in the
+   * background is printed at its end, so that it does not mix with others.
    */
   async count(name, program, args, patterns, { share, ...options } = {}) {
     let output = "";
@@ -118,10 +132,11 @@ class Tally {
         ...options,
         onOutput(text) {
           output += text;
-          process.stderr.write(text);
+          if (!options.background) process.stderr.write(text);
         },
       }),
     );
+    if (options.background) process.stderr.write(output);
     const sum = (pattern) =>
       [...output.matchAll(pattern)].reduce((total, match) => total + Number(match[1]), 0);
     if (status === TIMED_OUT && left_ms < PROGRAM_LIMIT_MS) {
@@ -160,32 +175,32 @@ const CONFORMANCE_COUNTS = {
   skipped: /^(\d+) skipped$/gm,
 };
 
-const filesIn = (folder, suffix) =>
-  existsSync(join(root, folder))
-    ? readdirSync(join(root, folder))
-        .filter((name) => name.endsWith(suffix))
-        .sort()
-    : [];
-
-// A test is a file `tests/NAME.rs` or a folder `tests/NAME` with a main.rs.
-const rustTestNames = () => [
-  ...filesIn("tests", ".rs").map((name) => name.slice(0, -".rs".length)),
-  ...filesIn("tests", "").filter((name) => existsSync(join(root, "tests", name, "main.rs"))),
-];
-
 const cargoTest = (tally, name, args, env, options = {}) =>
   tally.count(name, "cargo", ["test", "--locked", ...args], CARGO_COUNTS, {
     ...options,
     env,
-    silence_ms: RUST_SILENCE_LIMIT_MS,
+    silence_ms: options.background ? BACKGROUND_SILENCE_LIMIT_MS : RUST_SILENCE_LIMIT_MS,
   });
 
-// Programs with tiers of their own.
-const GPU_TESTS = ["kernels", "parity"];
-
-async function gpuTests(tally, name, share) {
+async function gpuTests(tally, name, options) {
   await requireRust();
-  await cargoTest(tally, name, [...HOOKS, "--test", name], await gpuEnv(), { share });
+  await cargoTest(tally, name, [...HOOKS, "--test", name], await gpuEnv(), options);
+}
+
+/** The tally of `parity` while it runs in the background, once it has ended. */
+let parityInBackground;
+
+/**
+ * Starts `parity` at low priority, as soon as the modules are built: the tiers before it leave processor time. The program is
+ * compiled.
+ */
+function startParity() {
+  const tally = new Tally();
+  parityInBackground = modulesBuilt
+    .then(() => gpuTests(tally, "parity", { share: 1, background: true }))
+    .then(() => tally);
+  // The tier reports an error.
+  parityInBackground.catch(() => {});
 }
 
 /** Runs the files of a folder, `concurrency` at a time: one where a model or a bundler keeps all cores busy. */
@@ -295,7 +310,7 @@ const TIERS = {
   },
   // Before the modules are needed: the compiler links them on one core meanwhile.
   kernels: async (tally) => {
-    await gpuTests(tally, "kernels", 0.4);
+    await gpuTests(tally, "kernels", { share: 0.4 });
   },
   shaders: async (tally) => {
     await requireRust();
@@ -397,7 +412,8 @@ const TIERS = {
   },
   // Last: without compiled shaders these take long.
   parity: async (tally) => {
-    await gpuTests(tally, "parity", 1);
+    if (parityInBackground) tally.add(await parityInBackground);
+    else await gpuTests(tally, "parity", { share: 1 });
   },
 };
 
@@ -424,13 +440,11 @@ async function otherBrowser(tally, name, env) {
   for (const isLast of [false, true]) {
     const attempt = new Tally();
     await nodeTestFiles(attempt, file, [file], 1, env);
-    tally.steps.push(...attempt.steps);
-    if (attempt.failed > 0 && !isLast) continue;
-    tally.passed += attempt.passed;
-    tally.failed += attempt.failed;
-    tally.skipped += attempt.skipped;
-    tally.failures.push(...attempt.failures);
-    return;
+    if (attempt.failed > 0 && !isLast) {
+      tally.steps.push(...attempt.steps);
+      continue;
+    }
+    return tally.add(attempt);
   }
 }
 
@@ -560,6 +574,7 @@ await main(async (names) => {
       tally.fail(error.message);
     }
     rows.push({ name, tally, seconds: (performance.now() - start) / 1000 });
+    if (names.length === 0 && name === "rust" && tally.failed === 0) startParity();
   }
   printTable(rows);
   const sum = (field) => rows.reduce((total, { tally }) => total + tally[field], 0);
