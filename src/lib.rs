@@ -52,6 +52,10 @@
 //! contract it implements. A module uses only modules below it; `ARCHITECTURE.md` in the repository
 //! explains them. Comments cite the rules of the endpoint by number: "specification 4.2" is in
 //! `docs/specification.md`.
+#![cfg_attr(
+    test,
+    allow(clippy::too_many_lines, reason = "a test may be a long list of cases")
+)]
 
 #[cfg(target_arch = "wasm32")]
 pub mod web;
