@@ -1,4 +1,4 @@
-//! inpage: endpoints of OpenAI (completions, chat, responses, embeddings) and Anthropic (messages), answered inside the web
+//! inpage: endpoints of OpenAI (completions, chat, responses, embeddings) and Anthropic (messages), and `rerank`, answered inside the web
 //! page by a quantized transformer on WebGPU or the CPU. The same code runs natively, on a GPU or on the CPU.
 //!
 //! [`runtime`] turns options into a running engine, and [`api`] answers HTTP requests with it:
