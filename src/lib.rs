@@ -1,4 +1,4 @@
-//! inpage: endpoints of OpenAI (completions, chat, responses, embeddings) and Anthropic (messages), answered inside the web
+//! inpage: endpoints of OpenAI (completions, chat, responses, embeddings) and Anthropic (messages), and `rerank`, answered inside the web
 //! page by a quantized transformer on WebGPU or the CPU. The same code runs natively, on a GPU or on the CPU.
 //!
 //! [`runtime`] turns options into a running engine, and [`api`] answers HTTP requests with it:
@@ -52,6 +52,10 @@
 //! contract it implements. A module uses only modules below it; `ARCHITECTURE.md` in the repository
 //! explains them. Comments cite the rules of the endpoint by number: "specification 4.2" is in
 //! `docs/specification.md`.
+#![cfg_attr(
+    test,
+    allow(clippy::too_many_lines, reason = "a test may be a long list of cases")
+)]
 
 #[cfg(target_arch = "wasm32")]
 pub mod web;

@@ -2,6 +2,7 @@
 //! They return raw times in ms.
 
 /** Runs in the page. Resolves with raw times in ms, or `{ error }`. */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: it is sent to the page as text, so it cannot call other functions
 export async function measureInPage({
   url,
   device,

@@ -7,6 +7,10 @@
 //!
 //! Activations are quantized to bytes per block of 32 columns, with a scale and sums for the minimums of types that
 //! have them. Integer dot products multiply four bytes per lane.
+#![cfg_attr(
+    test,
+    allow(clippy::too_many_lines, reason = "a test may be a long list of cases")
+)]
 
 /// The text of a file in `shaders/`, by its path without the extension.
 macro_rules! wgsl {

@@ -1,4 +1,6 @@
 //! How long a request may keep others waiting while it waits for its own reader.
+//!
+//! Apart from this and its time limit, a request ends only when its reader drops it.
 
 /// The longest that it may, from its start on.
 pub(super) const PATIENCE_MS: u64 = 10_000;

@@ -1,5 +1,9 @@
 //! The memory of a model: which KV pages and state slots are free, who holds the others, and what
 //! is cached for later prompts.
+//!
+//! A page is written by one sequence. Full pages of a prompt are shared, with reference counts, by its candidates and by other
+//! requests whose prompts begin with the same content. A partly filled page is given to one candidate and copied for the
+//! others. Lowering a sequence's length rolls its KV cache back.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,8 @@
 //! Feeding one prompt of a request, once for all its candidates.
+//!
+//! The logits of a token depend, to the last bit, on its history and on whether its step feeds few tokens (at most 8,
+//! matrix-vector kernels) or more (tiles). They must not depend on what was cached. So prompts are divided at page ends, and a
+//! short tail is a step of its own, whether the pages before it were computed or cached.
 
 use std::borrow::Cow;
 use std::rc::Rc;

@@ -1,6 +1,9 @@
 //! Verifies a draft: feeds the token chosen last and the draft in one step, chooses after each position as single steps
 //! would, and keeps the tokens up to the first that the draft did not guess. So the tokens are those of single steps. What
 //! was fed beyond them is rolled back. The draft is known, or the model makes it at the beginning of the step.
+//!
+//! A step that verifies is a batch over positions, of at most 8 rows, whose bits are those of single tokens. The sampler and the
+//! mask that a single step would use choose each position.
 
 use futures_util::future::join;
 

@@ -78,6 +78,15 @@ enum Part<'n> {
     Open,
 }
 
+/// How the objects of a schema are divided among its subschemas.
+struct Division<'n> {
+    part: Part<'n>,
+    /// The subschema that closes the objects. `None`: no subschema of this schema does.
+    closer: Option<Place>,
+    /// The members that the closing subschema is told.
+    told: Names,
+}
+
 struct Closer<'s> {
     root: &'s Value,
     budget: Budget,
@@ -117,72 +126,22 @@ impl<'s> Closer<'s> {
             }
             _ => None,
         };
-        let outer = match part {
+        let mut told = match part {
             Part::Closes(names) => names.clone(),
             Part::Open => Names::default(),
         };
-        // The names that the closing part is told.
-        let mut told = outer;
         if closer.is_some() {
             self.names(schema, closer, &mut told, &mut Vec::new())?;
         }
+        let division = Division { part, closer, told };
         let mut closed = Map::new();
         for (keyword, value) in members {
-            let value = match (keyword.as_str(), value) {
-                ("properties" | "patternProperties", Value::Object(schemas)) => {
-                    let mut closed = Map::new();
-                    for (name, schema) in schemas {
-                        closed.insert(name.clone(), self.value(schema)?);
-                    }
-                    Value::Object(closed)
-                }
-                ("items" | "additionalItems" | "additionalProperties", Value::Object(_)) => {
-                    self.value(value)?
-                }
-                ("items" | "prefixItems", Value::Array(schemas)) => {
-                    let schemas = schemas.iter().map(|schema| self.value(schema));
-                    schemas.collect::<Result<Vec<_>, _>>()?.into()
-                }
-                ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
-                    let mut parts = Vec::with_capacity(schemas.len());
-                    for (index, schema) in schemas.iter().enumerate() {
-                        let place = Place::of(keyword, index);
-                        parts.push(self.subschema(schema, place, closer, &told, part, inside)?);
-                    }
-                    parts.into()
-                }
-                _ => value.clone(),
-            };
+            let value = self.member(keyword, value, &division, inside)?;
             closed.insert(keyword.clone(), value);
         }
-        if let Some(path) = local(members)
-            && let Some(target) = self.root.pointer(path)
-        {
-            // The target of a reference that stands alone closes itself.
-            let is_alone = match closer {
-                Some(closer) => closer == Place::Reference && told.is_empty(),
-                None => part != Part::Open && self.is_decided(target, &mut Vec::new()),
-            };
-            let is_copied =
-                !is_alone && !inside.contains(&path) && self.declares(target, &mut Vec::new());
-            if is_copied {
-                inside.push(path);
-                let target =
-                    self.subschema(target, Place::Reference, closer, &told, part, inside)?;
-                inside.pop();
-                closed.shift_remove("$ref");
-                match closed.get_mut("allOf").and_then(Value::as_array_mut) {
-                    Some(all) => all.push(target),
-                    None => {
-                        closed.insert("allOf".to_owned(), json!([target]));
-                    }
-                }
-            } else if self.seen.insert(path) {
-                self.targets.push(path);
-            }
-        }
+        self.close_reference(members, &mut closed, &division, inside)?;
         if closer == Some(Place::Own) {
-            close_members(&mut closed, &told);
+            close_members(&mut closed, &division.told);
         }
         if part == Part::Closes(&Names::default()) {
             close_tuple(&mut closed);
@@ -190,18 +149,94 @@ impl<'s> Closer<'s> {
         Ok(Value::Object(closed))
     }
 
+    /// The value of a keyword, with the schemas in it closed.
+    fn member(
+        &mut self,
+        keyword: &str,
+        value: &'s Value,
+        division: &Division<'_>,
+        inside: &mut Vec<&'s str>,
+    ) -> Result<Value, String> {
+        Ok(match (keyword, value) {
+            ("properties" | "patternProperties", Value::Object(schemas)) => {
+                let mut closed = Map::new();
+                for (name, schema) in schemas {
+                    closed.insert(name.clone(), self.value(schema)?);
+                }
+                Value::Object(closed)
+            }
+            ("items" | "additionalItems" | "additionalProperties", Value::Object(_)) => {
+                self.value(value)?
+            }
+            ("items" | "prefixItems", Value::Array(schemas)) => {
+                let schemas = schemas.iter().map(|schema| self.value(schema));
+                schemas.collect::<Result<Vec<_>, _>>()?.into()
+            }
+            ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
+                let mut parts = Vec::with_capacity(schemas.len());
+                for (index, schema) in schemas.iter().enumerate() {
+                    parts.push(self.subschema(
+                        schema,
+                        Place::of(keyword, index),
+                        division,
+                        inside,
+                    )?);
+                }
+                parts.into()
+            }
+            _ => value.clone(),
+        })
+    }
+
+    /// Closes the target of the `$ref` in `members`: a copy of it in `closed`, or the target itself later.
+    fn close_reference(
+        &mut self,
+        members: &'s Map<String, Value>,
+        closed: &mut Map<String, Value>,
+        division: &Division<'_>,
+        inside: &mut Vec<&'s str>,
+    ) -> Result<(), String> {
+        let Some(path) = local(members) else {
+            return Ok(());
+        };
+        let Some(target) = self.root.pointer(path) else {
+            return Ok(());
+        };
+        // The target of a reference that stands alone closes itself.
+        let is_alone = match division.closer {
+            Some(closer) => closer == Place::Reference && division.told.is_empty(),
+            None => division.part != Part::Open && self.is_decided(target, &mut Vec::new()),
+        };
+        let is_copied =
+            !is_alone && !inside.contains(&path) && self.declares(target, &mut Vec::new());
+        if is_copied {
+            inside.push(path);
+            let target = self.subschema(target, Place::Reference, division, inside)?;
+            inside.pop();
+            closed.shift_remove("$ref");
+            match closed.get_mut("allOf").and_then(Value::as_array_mut) {
+                Some(all) => all.push(target),
+                None => {
+                    closed.insert("allOf".to_owned(), json!([target]));
+                }
+            }
+        } else if self.seen.insert(path) {
+            self.targets.push(path);
+        }
+        Ok(())
+    }
+
     /// A subschema that describes the same value.
     fn subschema(
         &mut self,
         schema: &'s Value,
         place: Place,
-        closer: Option<Place>,
-        told: &Names,
-        outer: Part<'_>,
+        division: &Division<'_>,
         inside: &mut Vec<&'s str>,
     ) -> Result<Value, String> {
         let none = Names::default();
-        let part = match closer {
+        let told = &division.told;
+        let part = match division.closer {
             Some(closer) if closer == place => {
                 // A part that names all of them is closed as if it were alone.
                 let mut declared = Names::default();
@@ -211,7 +246,7 @@ impl<'s> Closer<'s> {
             }
             Some(_) => Part::Open,
             // Nothing here names members of objects. Tuples in it are closed.
-            None if outer != Part::Open && !self.declares(schema, &mut Vec::new()) => {
+            None if division.part != Part::Open && !self.declares(schema, &mut Vec::new()) => {
                 Part::Closes(&none)
             }
             None => Part::Open,

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use llguidance::Instant;
-use llguidance::derivre::{RegexBuilder, StateID};
+use llguidance::derivre::{Regex, RegexBuilder, StateID};
 
 use super::regex;
 use crate::text::{Automaton, DEAD, StopPattern};
@@ -22,6 +22,19 @@ const MAX_SECONDS: f64 = 1.0;
 /// A message for humans: wrong syntax, an anchor, an expression that matches the empty text or nothing, or too many
 /// states.
 pub fn stop_pattern(expression: &str) -> Result<StopPattern, String> {
+    check(expression)?;
+    let mut builder = RegexBuilder::new();
+    let root = builder.mk_regex(expression);
+    let root = root.map_err(|error| format!("{error:#}"))?;
+    if builder.is_nullable(root) {
+        return Err("the regular expression matches the empty text".to_owned());
+    }
+    let regex = builder.into_regex(root);
+    Ok(StopPattern::new(automaton(expression, regex)?))
+}
+
+/// Refuses expressions that are too long, and those with a stop group or an anchor.
+fn check(expression: &str) -> Result<(), String> {
     if expression.len() > MAX_EXPRESSION_BYTES {
         let bytes = expression.len();
         return Err(format!(
@@ -31,18 +44,16 @@ pub fn stop_pattern(expression: &str) -> Result<StopPattern, String> {
     if regex::has_stop_group(expression) {
         return Err(regex::STOP_GROUP.to_owned());
     }
-    if let Some(anchor) = anchor(expression) {
-        return Err(format!(
+    match anchor(expression) {
+        Some(anchor) => Err(format!(
             "{anchor} is not supported: the expression is searched for in the whole text"
-        ));
+        )),
+        None => Ok(()),
     }
-    let mut builder = RegexBuilder::new();
-    let root = builder.mk_regex(expression);
-    let root = root.map_err(|error| format!("{error:#}"))?;
-    if builder.is_nullable(root) {
-        return Err("the regular expression matches the empty text".to_owned());
-    }
-    let mut regex = builder.into_regex(root);
+}
+
+/// All states of the compiled expression, and the transitions between them.
+fn automaton(expression: &str, mut regex: Regex) -> Result<Automaton, String> {
     let start = regex.initial_state();
     if start.is_dead() {
         return Err("the regular expression matches nothing".to_owned());
@@ -78,14 +89,14 @@ pub fn stop_pattern(expression: &str) -> Result<StopPattern, String> {
             ));
         }
     }
-    Ok(StopPattern::new(Automaton {
+    Ok(Automaton {
         expression: expression.to_owned(),
         class_of,
         classes,
         start: DEAD + 1,
         next,
         is_match: found.iter().map(|it| regex.is_accepting(*it)).collect(),
-    }))
+    })
 }
 
 /// An anchor outside of classes of characters. The compiler would drop those at the ends of the expression.

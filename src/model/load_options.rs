@@ -52,6 +52,12 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
+    /// Takes memory for something beside the model out of the budget, if there is one.
+    pub fn reserve(&mut self, bytes: u64) {
+        let budget = &mut self.memory_budget_bytes;
+        *budget = budget.map(|budget| budget.saturating_sub(bytes));
+    }
+
     /// The requirements of the model that `gguf` describes, with matrices in `types`, for its kernels.
     pub fn needs<'a>(self, gguf: &Gguf, types: &'a [TensorType]) -> Needs<'a> {
         let belongs_to_experts = |tensor: &TensorInfo| tensor.name.ends_with("_exps.weight");

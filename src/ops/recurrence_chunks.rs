@@ -1,6 +1,10 @@
 //! A recurrence over many tokens of one sequence, in chunks (Yang et al. 2024, <https://arxiv.org/abs/2406.06484>; Dao and
 //! Gu 2024, <https://arxiv.org/abs/2405.21060>): what the tokens of a chunk do to each other is computed for all chunks
 //! at once, and only products of matrices remain to be done one chunk after the other.
+//!
+//! A chunk has 32 tokens, and rounds otherwise than one token after the other. Steps of more than 8 tokens use chunks. They
+//! begin at page ends, so a token has the same chunk however the prompt is divided, and tokens after it do not change its
+//! bits.
 
 use burn::backend::TensorMetadata;
 use burn_wgpu::CubeTensor;

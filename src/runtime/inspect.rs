@@ -36,6 +36,16 @@ pub struct InspectionOptions {
     pub max_binding_bytes: Option<u64>,
 }
 
+impl InspectionOptions {
+    /// The largest bindings of the devices to judge by.
+    fn limits(&self) -> Vec<u64> {
+        match self.max_binding_bytes {
+            Some(bytes) => vec![bytes],
+            None => vec![SMALLEST_BINDING_BYTES, USUAL_BINDING_BYTES],
+        }
+    }
+}
+
 /// The description of a model, and whether it runs.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -149,6 +159,16 @@ struct CountedFiles<'f, F> {
     size_bytes: Cell<u64>,
 }
 
+impl<F> CountedFiles<'_, F> {
+    fn new(files: &F) -> CountedFiles<'_, F> {
+        CountedFiles {
+            files,
+            count: Cell::new(0),
+            size_bytes: Cell::new(0),
+        }
+    }
+}
+
 impl<F: ModelFiles> ModelFiles for CountedFiles<'_, F> {
     type Source = F::Source;
 
@@ -177,11 +197,7 @@ impl<F: ModelFiles> ModelFiles for CountedFiles<'_, F> {
 /// [`Error::Read`] when the bytes cannot be read. Files that are no model, or one that does not run,
 /// are reported in [`Inspection::refusal`].
 pub async fn inspect<F: ModelFiles>(files: &F, options: InspectionOptions) -> Result<Inspection> {
-    let files = CountedFiles {
-        files,
-        count: Cell::new(0),
-        size_bytes: Cell::new(0),
-    };
+    let files = CountedFiles::new(files);
     // In the order of `open`, which stops at the first error.
     let opened = Checkpoint::open(&files, &options.load).await;
     let mut report = Inspection::of_files(&files);
@@ -193,10 +209,7 @@ pub async fn inspect<F: ModelFiles>(files: &F, options: InspectionOptions) -> Re
             return Ok(report);
         }
     };
-    let limits = match options.max_binding_bytes {
-        Some(bytes) => vec![bytes],
-        None => vec![SMALLEST_BINDING_BYTES, USUAL_BINDING_BYTES],
-    };
+    let limits = options.limits();
     if model::is_tower(&checkpoint.gguf) {
         report.projector = Some(model::inspect_tower(&checkpoint.gguf));
         report.judge(&limits, |bytes| {
@@ -210,13 +223,12 @@ pub async fn inspect<F: ModelFiles>(files: &F, options: InspectionOptions) -> Re
         tower => tower,
     };
     let tokenizer = match Tokenizer::of(&files, &checkpoint.gguf.metadata).await {
-        Ok(tokenizer) => {
-            checkpoint.set_token_count(tokenizer.vocab_size());
-            Ok(tokenizer)
-        }
         Err(error @ Error::Read(_)) => return Err(error),
-        Err(error) => Err(error),
+        tokenizer => tokenizer,
     };
+    if let Ok(tokenizer) = &tokenizer {
+        checkpoint.set_token_count(tokenizer.vocab_size());
+    }
     let gguf = checkpoint.gguf;
     let mut load = match options.sequences {
         Some(sequences) => model::for_sequences(&gguf, options.load, sequences),
@@ -225,8 +237,7 @@ pub async fn inspect<F: ModelFiles>(files: &F, options: InspectionOptions) -> Re
     if let Ok(Some(tower)) = &tower {
         load.takes_embeddings = true;
         let tower = model::inspect_tower(&tower.gguf);
-        let budget = &mut load.memory_budget_bytes;
-        *budget = budget.map(|bytes| bytes.saturating_sub(tower.loaded_bytes));
+        load.reserve(tower.loaded_bytes);
         report.projector = Some(tower);
     }
     report.judge(&limits, |bytes| {

@@ -8,7 +8,7 @@ use super::{
     draft_model::OpenedDraft,
     fingerprint::FingerprintParts,
     kernel_choice::{KernelChoice, KnownKernels, conditions},
-    open,
+    open::{Opened, open},
     projector::{self, Projector},
     start,
     start::start_tower,
@@ -83,60 +83,42 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     device: impl Future<Output = Result<D>>,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Loaded> {
-    let LoadRequest {
-        mut options,
-        now_ms,
-        ..
-    } = request;
+    let now_ms = request.now_ms;
     // In a worker, the clock starts with the worker.
     let worker = now_ms();
-    let opened = open(request.files, request.adapters, &options).await?;
-    let (checkpoint, tokenizer) = (opened.checkpoint, opened.tokenizer);
-    let projector = Projector::open(request.files, request.projector, &options).await?;
-    if let Some(projector) = &projector {
-        options.takes_embeddings = true;
-        let budget = &mut options.memory_budget_bytes;
-        *budget = budget.map(|bytes| bytes.saturating_sub(projector.tensor_bytes()));
-    }
-    let draft = Box::pin(OpenedDraft::open(request.draft_model, &tokenizer, &options)).await?;
-    if let Some(draft) = &draft {
-        let needed_bytes = draft.needed_bytes(options);
-        let budget = &mut options.memory_budget_bytes;
-        *budget = budget.map(|bytes| bytes.saturating_sub(needed_bytes));
-    }
+    let files = OpenedFiles::open(request).await?;
+    let opened = files.opened;
     let opened_ms = now_ms();
     let mut chosen: ChosenDevice = device.await?.into();
     let device_ms = now_ms() - opened_ms;
-    let tower_bytes = projector.as_ref().map_or(0, Projector::tensor_bytes);
-    let draft_bytes = draft.as_ref().map_or(0, OpenedDraft::tensor_bytes);
-    let further_bytes = tower_bytes + draft_bytes;
+    let (projector, draft) = (files.projector.as_ref(), files.draft.as_ref());
+    let tower_bytes = projector.map_or(0, Projector::tensor_bytes);
+    let further_bytes = tower_bytes + draft.map_or(0, OpenedDraft::tensor_bytes);
     let mut text_bytes = 0;
     let text_progress = |read_bytes, total_bytes| {
         text_bytes = total_bytes;
         progress(read_bytes, total_bytes + further_bytes);
     };
     let text = Text {
-        checkpoint: &checkpoint,
-        projector: projector.as_ref(),
-        options,
+        checkpoint: &opened.checkpoint,
+        projector,
+        options: files.options,
     };
     // Boxed, so that the future of a load stays small: it is polled on the stack.
     let mut started = Box::pin(text.start(&mut chosen, known, text_progress)).await?;
-    if let (Some(projector), Some(tower)) = (&projector, &started.tower) {
+    if let (Some(projector), Some(tower)) = (projector, &started.tower) {
         let progress = |read_bytes| progress(text_bytes + read_bytes, text_bytes + further_bytes);
         start_tower(&mut started.model, tower, &projector.0.source, progress).await?;
     }
-    let images = started.images(&tokenizer)?;
+    let images = started.images(&opened.tokenizer)?;
     let recording = started.record(&chosen.device).await?;
-    let draft_model = match &draft {
-        Some(draft) => {
-            let before = text_bytes + tower_bytes;
-            let progress = |read_bytes| progress(before + read_bytes, before + draft_bytes);
-            let model = &mut started.model;
-            Some(Box::pin(draft.start(model, options, progress)).await?)
-        }
-        None => None,
-    };
+    let mut draft_model = None;
+    if let Some(draft) = draft {
+        let before = text_bytes + tower_bytes;
+        let progress = |read_bytes| progress(before + read_bytes, text_bytes + further_bytes);
+        draft_model =
+            Some(Box::pin(draft.start(&mut started.model, files.options, progress)).await?);
+    }
     opened.adapters.set_on(&mut started.model).await?;
     if started.is_kept {
         started.model.compile_rest();
@@ -149,20 +131,52 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
         weights: started.times.weights,
         recording,
     };
-    let report = LoadReport {
-        draft_model,
-        ..text.report(&started, chosen, opened.adapters.reports, load_ms)
-    };
-    let projector = projector.as_ref().map(|it| &it.0.gguf);
+    let mut report = text.report(&started, chosen, opened.adapters.reports, load_ms);
+    report.draft_model = draft_model;
+    let projector = projector.map(|it| &it.0.gguf);
     Ok(Loaded {
-        fingerprint_parts: FingerprintParts::of(&checkpoint.gguf, projector, &report)?,
+        fingerprint_parts: FingerprintParts::of(&opened.checkpoint.gguf, projector, &report)?,
         kernels: KernelChoice::of(started.conditions, &started.model),
-        sampling_defaults: sampling_defaults(&checkpoint.gguf.metadata),
+        sampling_defaults: sampling_defaults(&opened.checkpoint.gguf.metadata),
         model: started.model,
         images,
-        tokenizer,
+        tokenizer: opened.tokenizer,
         report,
     })
+}
+
+/// The files of a load whose headers were read.
+struct OpenedFiles<S, A> {
+    opened: Opened<S, A>,
+    projector: Option<Projector<S>>,
+    draft: Option<OpenedDraft<S>>,
+    /// The options of the text model: its memory is what the tower and the draft model leave.
+    options: LoadOptions,
+}
+
+impl<S: ByteSource, A: ByteSource> OpenedFiles<S, A> {
+    async fn open(
+        request: LoadRequest<'_, impl ModelFiles<Source = S>, impl ModelFiles<Source = A>>,
+    ) -> Result<OpenedFiles<S, A>> {
+        let mut options = request.options;
+        let opened = open(request.files, request.adapters, &options).await?;
+        let projector = Projector::open(request.files, request.projector, &options).await?;
+        if let Some(projector) = &projector {
+            options.takes_embeddings = true;
+            options.reserve(projector.tensor_bytes());
+        }
+        let draft = OpenedDraft::open(request.draft_model, &opened.tokenizer, &options);
+        let draft = Box::pin(draft).await?;
+        if let Some(draft) = &draft {
+            options.reserve(draft.needed_bytes(options));
+        }
+        Ok(OpenedFiles {
+            opened,
+            projector,
+            draft,
+            options,
+        })
+    }
 }
 
 /// The text model, which is started first, and the tower beside it, if there is one.

@@ -1,5 +1,6 @@
 //! The endpoint through `Handler::handle`, with a real engine and tokenizer and a model without weights. The
 //! names of tests contain the numbers of the conformance cases that they check.
+#![allow(clippy::too_many_lines, reason = "a test may be a long list of cases")]
 
 mod fireworks;
 mod fixture;

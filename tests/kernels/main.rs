@@ -1,5 +1,6 @@
 //! Every kernel against its CPU twin at awkward sizes, on the machine's Vulkan, Metal or D3D12
 //! device, and on the CPU device. A missing device fails the test: a driver is part of the set-up.
+#![allow(clippy::too_many_lines, reason = "a test may be a long list of cases")]
 
 #[path = "../shared_gpus/mod.rs"]
 mod shared_gpus;

@@ -1,5 +1,6 @@
 //! Whole models, real and random, on the reference, the CPU and the GPU: against references, and one way of
 //! feeding tokens against another.
+#![allow(clippy::too_many_lines, reason = "a test may be a long list of cases")]
 
 #[path = "../shared_gpus/mod.rs"]
 mod shared_gpus;

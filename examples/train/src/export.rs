@@ -82,6 +82,7 @@ fn entries(model: &Llama) -> Vec<Entry> {
     entries
 }
 
+#[expect(clippy::too_many_lines, reason = "one entry per key of the file")]
 fn metadata(shape: &Shape, bpe: &Bpe, parameters: usize) -> Metadata {
     let mut metadata = Metadata::new();
     let mut put = |key: &str, value: MetadataValue| {

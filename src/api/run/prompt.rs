@@ -52,24 +52,19 @@ impl FittedPrompt {
         supply: &mut Supply,
         pause: Pause<'_>,
     ) -> Result<FittedPrompt> {
-        let tokenized = Tokenized::of(prompt, plan, model, wanted.places, supply, pause).await?;
         let Tokenized {
             text,
+            ids,
             places,
             images,
             mut tail,
-            ..
-        } = tokenized;
-        let mut ids = images.spread(tokenized.ids)?;
+        } = Tokenized::of(prompt, plan, model, wanted.places, supply, pause).await?;
+        let mut ids = images.spread(ids)?;
+        let context_tokens = model.engine.context_tokens();
         let Fit {
             kept_tokens,
             max_tokens,
-        } = fit(
-            ids.len(),
-            plan,
-            model.engine.context_tokens(),
-            default_length,
-        )?;
+        } = fit(ids.len(), plan, context_tokens, default_length)?;
         let dropped_tokens = ids.len() - kept_tokens;
         if !images.is_empty() {
             let lists_prompt = wanted.places || plan.logprobs.prompt.is_some();
@@ -85,10 +80,9 @@ impl FittedPrompt {
         } else {
             before.extend(ids.drain(..dropped_tokens));
         }
-        let echoed_from = match plan.echo_last {
-            Some(last) => ids.len().saturating_sub(last),
-            None => 0,
-        };
+        let echoed_from = plan
+            .echo_last
+            .map_or(0, |last| ids.len().saturating_sub(last));
         let is_whole = dropped_tokens == 0 && echoed_from == 0;
         let (text, places) = match text {
             _ if !wanted.text => Default::default(),

@@ -59,12 +59,8 @@ impl Run {
         let constraint = constrain(&plan, &model, switches, &mut prompts)?;
         let prompts: Vec<Rc<FittedPrompt>> = prompts.into_iter().map(Rc::new).collect();
         let prediction = deadline.limit(prediction(&plan, &model, &pause)).await?;
-        let options = Rc::new(TextOptions::new(
-            &plan,
-            &model,
-            switches,
-            prediction.clone(),
-        ));
+        let options = TextOptions::new(&plan, &model, switches, prediction.clone());
+        let options = Rc::new(options);
         let mut generations = generations(&plan, &model, switches, &prompts, constraint, &options)?;
         let delivered = match earlier {
             Some(earlier) => continued(earlier, &mut generations)?,

@@ -188,36 +188,54 @@ fn alternatives(
             }
         }
         _ if members.contains_key("enum") || members.contains_key("const") => {
-            let is_known = |key: &&str| ["enum", "const", "type"].contains(key);
-            if let Some(key) = conditions.iter().find(|key| !is_known(key)) {
-                return Err(unsupported(key));
-            }
-            let one = members.get("const").map(std::slice::from_ref);
-            let many = members.get("enum").and_then(Value::as_array);
-            let values = one.or(many.map(Vec::as_slice)).unwrap_or_default();
-            let fits = |value: &&Value| match (members.get("const"), many) {
-                (Some(_), Some(many)) => many.contains(value),
-                _ => true,
-            };
-            found.extend(values.iter().filter(fits).map(constant));
+            listed_values(members, &conditions, found)?;
         }
-        _ => {
-            let names: Vec<&str> = match members.get("type") {
-                Some(Value::String(name)) => vec![name],
-                Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
-                _ => return Err(unsupported(conditions[0])),
-            };
-            for name in names {
-                match name {
-                    "string" => found.push(Plain::Text(text_rules(members, &conditions)?)),
-                    "boolean" => found.push(Plain::Boolean),
-                    "null" => found.push(Plain::Null),
-                    _ => {
-                        let mut members = members.clone();
-                        members.insert("type".to_owned(), name.into());
-                        found.push(Plain::Json(Value::Object(members)));
-                    }
-                }
+        _ => typed(members, &conditions, found)?,
+    }
+    Ok(())
+}
+
+/// The values that `enum` and `const` allow.
+fn listed_values(
+    members: &Map<String, Value>,
+    conditions: &[&str],
+    found: &mut Vec<Plain>,
+) -> Result<(), String> {
+    let is_known = |key: &&str| ["enum", "const", "type"].contains(key);
+    if let Some(key) = conditions.iter().find(|key| !is_known(key)) {
+        return Err(unsupported(key));
+    }
+    let one = members.get("const").map(std::slice::from_ref);
+    let many = members.get("enum").and_then(Value::as_array);
+    let values = one.or(many.map(Vec::as_slice)).unwrap_or_default();
+    let fits = |value: &&Value| match (members.get("const"), many) {
+        (Some(_), Some(many)) => many.contains(value),
+        _ => true,
+    };
+    found.extend(values.iter().filter(fits).map(constant));
+    Ok(())
+}
+
+/// One alternative per type that `type` names.
+fn typed(
+    members: &Map<String, Value>,
+    conditions: &[&str],
+    found: &mut Vec<Plain>,
+) -> Result<(), String> {
+    let names: Vec<&str> = match members.get("type") {
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => return Err(unsupported(conditions[0])),
+    };
+    for name in names {
+        match name {
+            "string" => found.push(Plain::Text(text_rules(members, conditions)?)),
+            "boolean" => found.push(Plain::Boolean),
+            "null" => found.push(Plain::Null),
+            _ => {
+                let mut members = members.clone();
+                members.insert("type".to_owned(), name.into());
+                found.push(Plain::Json(Value::Object(members)));
             }
         }
     }

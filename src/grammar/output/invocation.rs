@@ -2,7 +2,7 @@
 //! Gemma.
 
 use super::delivery::{Delivery, Status};
-use super::json_text::{is_space, push_escaped};
+use super::json_text::{is_space, member_start};
 use super::literal::{Literal, Reading};
 
 /// The longest name of a function or a parameter.
@@ -58,6 +58,13 @@ pub(in crate::grammar) static FUNCTION_GEMMA: Invocation = Invocation {
     close: "<end_function_call>",
 };
 
+impl Invocation {
+    /// Whether `text` is the start of the string before a name, or that string and the start of a name.
+    fn may_name(&self, text: &str) -> bool {
+        self.before.starts_with(text) || text.strip_prefix(self.before).is_some_and(is_name)
+    }
+}
+
 #[derive(Debug)]
 enum State {
     /// Before the list.
@@ -106,37 +113,19 @@ impl Invocations {
             State::List if character == '[' => self.state = State::Name(String::new()),
             State::List => return Status::Failed,
             State::Name(name) if character == open => {
-                let name = name.trim_end().strip_prefix(self.form.before);
-                let Some(tool) = name.and_then(|name| delivery.tool(name)) else {
-                    return Status::Failed;
-                };
-                let name = tool.name.clone();
-                delivery.start_call(&name);
-                delivery.arguments("{");
-                self.has_begun = true;
-                self.parameters = 0;
-                self.state = State::Key(String::new());
+                let name = std::mem::take(name);
+                return self.begin(&name, delivery);
             }
             State::Name(name) => {
                 name.push(character);
-                let before = self.form.before;
-                let fits =
-                    before.starts_with(&*name) || name.strip_prefix(before).is_some_and(is_name);
-                if !fits {
+                if !self.form.may_name(name) {
                     return Status::Failed;
                 }
             }
             State::Key(key) if character == self.form.assign => {
-                let mut out = String::new();
-                if self.parameters > 0 {
-                    out.push_str(", ");
-                }
-                self.parameters += 1;
                 let key = key.trim_end().trim_matches(['"', '\'']);
-                out.push('"');
-                key.chars().for_each(|c| push_escaped(c, &mut out));
-                out.push_str("\": ");
-                delivery.arguments(&out);
+                delivery.arguments(&member_start(key, self.parameters == 0));
+                self.parameters += 1;
                 self.state = State::Value(Literal::new(self.form.quote));
             }
             State::Key(key) if character == close && key.is_empty() => self.end(delivery),
@@ -178,7 +167,22 @@ impl Invocations {
         Status::More
     }
 
-    /// The end of a call's arguments.
+    /// Starts the call of the tool whose name was read, with the string before it.
+    fn begin(&mut self, name: &str, delivery: &mut Delivery) -> Status {
+        let name = name.trim_end().strip_prefix(self.form.before);
+        let Some(tool) = name.and_then(|name| delivery.tool(name)) else {
+            return Status::Failed;
+        };
+        let name = tool.name.clone();
+        delivery.start_call(&name);
+        delivery.arguments("{");
+        self.has_begun = true;
+        self.parameters = 0;
+        self.state = State::Key(String::new());
+        Status::More
+    }
+
+    /// Ends the arguments of a call.
     fn end(&mut self, delivery: &mut Delivery) {
         delivery.arguments("}");
         self.state = match self.form.is_list {

@@ -145,6 +145,14 @@ impl Unescape {
     }
 }
 
+/// The start of an object's member, before its value. Members after the first follow a comma.
+pub(super) fn member_start(name: &str, is_first: bool) -> String {
+    let mut out = String::from(if is_first { "\"" } else { ", \"" });
+    name.chars().for_each(|c| push_escaped(c, &mut out));
+    out.push_str("\": ");
+    out
+}
+
 /// `text` as the contents of a JSON string.
 pub(super) fn push_escaped(character: char, out: &mut String) {
     match character {

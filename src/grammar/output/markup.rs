@@ -2,7 +2,7 @@
 //! text; the schema of the tool's parameters says which are strings.
 
 use super::delivery::{Delivery, Status};
-use super::json_text::{is_space, push_escaped};
+use super::json_text::{is_space, member_start, push_escaped};
 use super::values::Types;
 
 /// Texts of parameters that are no strings are kept up to this size; a longer one is a string.
@@ -155,51 +155,16 @@ impl MarkupCall {
                 }
             }
             State::Name(name) => {
-                let close = self.markup.name_close;
-                if close.is_empty() && (is_space(character) || character == '<') {
-                    let name = std::mem::take(name);
-                    let status = self.begin(&name, delivery);
-                    return match status == Status::More && character == '<' {
-                        true => self.feed(character, delivery),
-                        false => status,
-                    };
-                }
-                name.push(character);
-                if let Some(name) = name.strip_suffix(close).filter(|_| !close.is_empty()) {
-                    let name = name.trim().to_owned();
-                    return self.begin(&name, delivery);
-                }
-                if name.len() > MAX_NAME_BYTES || name.contains(['<', '\n']) {
-                    return Status::Failed;
-                }
+                let name = std::mem::take(name);
+                return self.feed_name(name, character, delivery);
             }
             State::Between(tag) => {
-                tag.push(character);
-                if tag == self.markup.key_open {
-                    self.state = State::Key(String::new());
-                } else if tag == self.markup.close {
-                    delivery.arguments("}");
-                    if self.markup.block_close.is_empty() {
-                        return Status::Done;
-                    }
-                    self.state = State::BlockClose(String::new());
-                } else if !self.markup.key_open.starts_with(&*tag)
-                    && !self.markup.close.starts_with(&*tag)
-                {
-                    return leave(delivery);
-                }
+                let tag = std::mem::take(tag);
+                return self.feed_between(tag, character, delivery);
             }
             State::Key(key) => {
-                key.push(character);
-                if let Some(key) = key.strip_suffix(self.markup.key_close) {
-                    self.key = key.trim().to_owned();
-                    match self.markup.value_open.is_empty() {
-                        true => self.open_value(delivery),
-                        false => self.state = State::ValueOpen(String::new()),
-                    }
-                } else if key.len() > MAX_NAME_BYTES {
-                    return leave(delivery);
-                }
+                let key = std::mem::take(key);
+                return self.feed_key(key, character, delivery);
             }
             State::ValueOpen(tag) => {
                 tag.push(character);
@@ -226,6 +191,70 @@ impl MarkupCall {
         Status::More
     }
 
+    /// Takes a character after `name`, the part of the function's name that has been read.
+    fn feed_name(&mut self, mut name: String, character: char, delivery: &mut Delivery) -> Status {
+        let close = self.markup.name_close;
+        if close.is_empty() && (is_space(character) || character == '<') {
+            let status = self.begin(&name, delivery);
+            return match status == Status::More && character == '<' {
+                true => self.feed(character, delivery),
+                false => status,
+            };
+        }
+        name.push(character);
+        if let Some(name) = name.strip_suffix(close).filter(|_| !close.is_empty()) {
+            return self.begin(name.trim(), delivery);
+        }
+        if name.len() > MAX_NAME_BYTES || name.contains(['<', '\n']) {
+            return Status::Failed;
+        }
+        self.state = State::Name(name);
+        Status::More
+    }
+
+    /// Takes a character after `tag`, the part that has been read of a tag that opens a parameter or closes the call.
+    fn feed_between(
+        &mut self,
+        mut tag: String,
+        character: char,
+        delivery: &mut Delivery,
+    ) -> Status {
+        let markup = self.markup;
+        tag.push(character);
+        if tag == markup.key_open {
+            self.state = State::Key(String::new());
+        } else if tag == markup.close {
+            delivery.arguments("}");
+            if markup.block_close.is_empty() {
+                return Status::Done;
+            }
+            self.state = State::BlockClose(String::new());
+        } else if markup.key_open.starts_with(&tag) || markup.close.starts_with(&tag) {
+            self.state = State::Between(tag);
+        } else {
+            return leave(delivery);
+        }
+        Status::More
+    }
+
+    /// Takes a character after `key`, the part of the parameter's name that has been read.
+    fn feed_key(&mut self, mut key: String, character: char, delivery: &mut Delivery) -> Status {
+        key.push(character);
+        if let Some(key) = key.strip_suffix(self.markup.key_close) {
+            self.key = key.trim().to_owned();
+            match self.markup.value_open.is_empty() {
+                true => self.open_value(delivery),
+                false => self.state = State::ValueOpen(String::new()),
+            }
+            return Status::More;
+        }
+        if key.len() > MAX_NAME_BYTES {
+            return leave(delivery);
+        }
+        self.state = State::Key(key);
+        Status::More
+    }
+
     fn begin(&mut self, name: &str, delivery: &mut Delivery) -> Status {
         if delivery.tool(name).is_none() {
             return Status::Failed;
@@ -238,14 +267,8 @@ impl MarkupCall {
     }
 
     fn open_value(&mut self, delivery: &mut Delivery) {
-        let mut out = String::new();
-        if self.parameters > 0 {
-            out.push_str(", ");
-        }
+        let mut out = member_start(&self.key, self.parameters == 0);
         self.parameters += 1;
-        out.push('"');
-        self.key.chars().for_each(|c| push_escaped(c, &mut out));
-        out.push_str("\": ");
         let tool = delivery.tool(&self.name);
         let parameters = tool.and_then(|tool| tool.parameters.as_ref());
         let types = Types::of_parameter(parameters, &self.key);

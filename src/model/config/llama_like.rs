@@ -29,6 +29,10 @@ const MAX_HEAD_DIM: usize = 640;
 /// # Errors
 /// [`Error::InvalidModelFile`] for keys that are missing, mistyped or out of range,
 /// [`Error::UnsupportedModel`] for values that no kernel computes. Both name the key.
+#[expect(
+    clippy::too_many_lines,
+    reason = "a line per field of the configuration"
+)]
 pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
     let dim = keys.size("embedding_length")?;
     let heads = keys.size("attention.head_count")?;
@@ -36,16 +40,7 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
     if layers > MAX_LAYERS {
         return Err(keys.unsupported(&format!("{layers} layers")));
     }
-    let kv_heads = keys.largest_or("attention.head_count_kv", heads)?;
-    // A layer without some has no attention.
-    let of_layers = keys.layer_sizes("attention.head_count_kv", layers)?;
-    let kv_heads: Vec<usize> = match of_layers {
-        Some(sizes) => sizes
-            .into_iter()
-            .map(|it| if it == 0 { kv_heads } else { it })
-            .collect(),
-        None => vec![kv_heads; layers],
-    };
+    let kv_heads = kv_heads(keys, heads, layers)?;
     let most = |sizes: &[usize]| sizes.iter().copied().max().unwrap_or(1);
     let head_dim = keys.size_or("attention.key_length", dim / heads)?;
     let value_dim = keys.size_or("attention.value_length", head_dim)?;
@@ -57,23 +52,7 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         Some(tokens) => Some(tokens.len()),
         None => keys.metadata().usize(TOKEN_COUNT)?,
     };
-    let ffn_dims = keys.layer_sizes("feed_forward_length", layers)?;
-    let ffn_dims = match (ffn_dims, keys.size_if("expert_feed_forward_length")?) {
-        (Some(ffn_dims), _) if !ffn_dims.contains(&0) => ffn_dims,
-        (None, Some(width)) => vec![width; layers],
-        _ => return Err(missing(&keys.name("feed_forward_length"))),
-    };
-    let is_even = |sizes: &[usize]| sizes.iter().all(|size| *size == sizes[0]);
-    let is_even = is_even(&kv_heads) && is_even(&ffn_dims);
-    let sizes = kv_heads.iter().zip(&ffn_dims);
-    let sizes = sizes.map(|(kv_heads, ffn_dim)| LayerConfig {
-        sizes: (!is_even).then_some(LayerSizes {
-            kv_heads: *kv_heads,
-            head_dim,
-            ffn_dim: *ffn_dim,
-        }),
-        ..LayerConfig::PLAIN
-    });
+    let ffn_dims = ffn_dims(keys, layers)?;
     Ok(ModelConfig {
         architecture: keys.architecture().to_owned(),
         dim,
@@ -84,7 +63,7 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         vocab,
         token_ids: token_ids.unwrap_or(vocab),
         context_tokens: keys.size("context_length")?,
-        layers: sizes.collect(),
+        layers: layer_configs(head_dim, &kv_heads, &ffn_dims),
         passes: Passes {
             layers,
             has_norm: false,
@@ -93,12 +72,7 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         has_mtp_head: false,
         ignored_blocks: 0,
         norm: NormKind::Rms,
-        norm_eps: match keys.positive("attention.layer_norm_rms_epsilon")? {
-            Some(eps) => eps,
-            None => keys
-                .positive("attention.layer_norm_epsilon")?
-                .ok_or_else(|| missing(&keys.name("attention.layer_norm_rms_epsilon")))?,
-        },
+        norm_eps: norm_eps(keys)?,
         norm_places: NormPlaces::BEFORE,
         has_sub_norms: false,
         ffn_norm: "ffn_norm",
@@ -129,6 +103,54 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
     })
 }
 
+/// The KV heads of each layer.
+fn kv_heads(keys: &Keys, heads: usize, layers: usize) -> Result<Vec<usize>> {
+    let most = keys.largest_or("attention.head_count_kv", heads)?;
+    Ok(match keys.layer_sizes("attention.head_count_kv", layers)? {
+        // A layer without KV heads has no attention.
+        Some(sizes) => sizes
+            .into_iter()
+            .map(|it| if it == 0 { most } else { it })
+            .collect(),
+        None => vec![most; layers],
+    })
+}
+
+/// The width of each layer's feed-forward network, or of one expert.
+fn ffn_dims(keys: &Keys, layers: usize) -> Result<Vec<usize>> {
+    let ffn_dims = keys.layer_sizes("feed_forward_length", layers)?;
+    match (ffn_dims, keys.size_if("expert_feed_forward_length")?) {
+        (Some(ffn_dims), _) if !ffn_dims.contains(&0) => Ok(ffn_dims),
+        (None, Some(width)) => Ok(vec![width; layers]),
+        _ => Err(missing(&keys.name("feed_forward_length"))),
+    }
+}
+
+fn norm_eps(keys: &Keys) -> Result<f32> {
+    match keys.positive("attention.layer_norm_rms_epsilon")? {
+        Some(eps) => Ok(eps),
+        None => keys
+            .positive("attention.layer_norm_epsilon")?
+            .ok_or_else(|| missing(&keys.name("attention.layer_norm_rms_epsilon"))),
+    }
+}
+
+/// The layers. They have sizes of their own only if the sizes differ between layers.
+fn layer_configs(head_dim: usize, kv_heads: &[usize], ffn_dims: &[usize]) -> Vec<LayerConfig> {
+    let is_even = |sizes: &[usize]| sizes.iter().all(|size| *size == sizes[0]);
+    let is_even = is_even(kv_heads) && is_even(ffn_dims);
+    let sizes = kv_heads.iter().zip(ffn_dims);
+    let layers = sizes.map(|(kv_heads, ffn_dim)| LayerConfig {
+        sizes: (!is_even).then_some(LayerSizes {
+            kv_heads: *kv_heads,
+            head_dim,
+            ffn_dim: *ffn_dim,
+        }),
+        ..LayerConfig::PLAIN
+    });
+    layers.collect()
+}
+
 /// Rejects configurations that no kernel computes, for every architecture.
 ///
 /// # Errors
@@ -140,6 +162,17 @@ pub fn check(config: &ModelConfig) -> Result<()> {
             config.token_ids, config.vocab
         )));
     }
+    match uncomputed_part(config) {
+        Some(part) => Err(Error::UnsupportedModel(format!(
+            "{} with {part}",
+            config.architecture
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// A part of the configuration that no kernel computes.
+fn uncomputed_part(config: &ModelConfig) -> Option<&'static str> {
     let rope_dims = |layer: usize| match (config.rope(), config.layers[layer].rope) {
         (None, _) | (_, LayerRope::None) => 0,
         (Some(rope), LayerRope::Global) => rope.dims,
@@ -147,7 +180,7 @@ pub fn check(config: &ModelConfig) -> Result<()> {
     };
     let has_experts = matches!(config.feed_forward, FeedForwardKind::Experts(_));
     let sizes = || (0..config.layers.len()).map(|layer| config.sizes(layer));
-    let unsupported = [
+    let parts = [
         (
             has_experts && config.norm_places != NormPlaces::BEFORE,
             "experts whose outputs are normalized",
@@ -192,11 +225,6 @@ pub fn check(config: &ModelConfig) -> Result<()> {
             "no pooling of token vectors: pooling_type, or modules.json beside a folder's config.json",
         ),
     ];
-    match unsupported.iter().find(|(is_found, _)| *is_found) {
-        Some((_, what)) => Err(Error::UnsupportedModel(format!(
-            "{} with {what}",
-            config.architecture
-        ))),
-        None => Ok(()),
-    }
+    let mut found = parts.iter().filter(|(is_found, _)| *is_found);
+    found.next().map(|(_, part)| *part)
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use burn::tensor::Tensor;
+
 use super::{
     modules::{Loader, RopeTables, linear_of, name},
     tensors::can_join_qkv,
@@ -28,14 +30,11 @@ impl<S: ByteSource> Loader<'_, S> {
         let config = self.config;
         let LayerConfig { window, rope, .. } = config.layers[layer];
         let sizes = config.sizes(layer);
-        let shares_kv = config.layers[layer].kv_layer.is_some();
         let (head_norm, row_norms) = self.qk_norms(layer).await?;
         let (rope_turns, magnitude) = match rope {
             LayerRope::Local => (tables.local.clone(), 1.0),
             LayerRope::Global | LayerRope::None => (tables.global.clone(), tables.magnitude),
         };
-        let is_local = rope == LayerRope::Local;
-        let rope = config.rope().filter(|_| rope != LayerRope::None);
         let (attn_qkv, values) = match config.latent {
             Some(latent) => {
                 let (projections, values) = Box::pin(self.latent(layer, latent)).await?;
@@ -47,8 +46,7 @@ impl<S: ByteSource> Loader<'_, S> {
             true => Some(self.query_rows(layer, true).await?),
             false => None,
         };
-        let (at, stride) = attn_qkv.columns(config.q_dim(layer), config.kv_dim(layer));
-        let usual_scale = (sizes.head_dim as f32).sqrt().recip();
+        let columns = attn_qkv.columns(config.q_dim(layer), config.kv_dim(layer));
         Ok(Attention {
             attn_norm: self.norm_before(&name(layer, "attn_norm")).await?,
             attn_qkv,
@@ -62,13 +60,7 @@ impl<S: ByteSource> Loader<'_, S> {
             is_whole: !config.is_causal,
             head_norm,
             row_norms,
-            sinks: match config.has_sinks {
-                true => {
-                    let sinks = self.floats(&name(layer, "attn_sinks.weight")).await?;
-                    Some(self.tensors.vector(sinks))
-                }
-                false => None,
-            },
+            sinks: self.sinks(layer).await?,
             rope_turns,
             shape: AttentionShape {
                 heads: config.heads,
@@ -78,23 +70,50 @@ impl<S: ByteSource> Loader<'_, S> {
                 window: window.filter(|tokens| *tokens < self.context_tokens),
                 soft_cap: config.attention_soft_cap,
             },
-            rope: RopeShape {
-                heads: config.heads,
-                kv_heads: sizes.kv_heads,
-                head_dim: sizes.head_dim,
-                neox: rope.is_some_and(|rope| rope.pairs != RopePairs::Adjacent),
-                by_parts: rope.is_some_and(|rope| rope.parts.is_some()),
-                rope_dims: rope
-                    .map_or(0, |rope| if is_local { rope.local_dims } else { rope.dims }),
-                norms_values: config.has_value_norm,
-                only_queries: shares_kv,
-                norm_last: config.qk_norm == QkNorm::RotatedHeads,
-                magnitude,
-                q_scale: config.attention_scale.unwrap_or(usual_scale),
-                at,
-                stride,
-            },
+            rope: self.rope_shape(layer, magnitude, columns),
         })
+    }
+
+    /// How a layer rotates its queries and keys. `columns` are the places of queries, keys and values, and the row lengths there.
+    fn rope_shape(
+        &self,
+        layer: usize,
+        magnitude: f32,
+        (at, stride): ([usize; 3], [usize; 3]),
+    ) -> RopeShape {
+        let config = self.config;
+        let LayerConfig { rope: kind, .. } = config.layers[layer];
+        let sizes = config.sizes(layer);
+        let rope = config.rope().filter(|_| kind != LayerRope::None);
+        let dims = rope.map_or(0, |rope| match kind {
+            LayerRope::Local => rope.local_dims,
+            LayerRope::Global | LayerRope::None => rope.dims,
+        });
+        let usual_scale = (sizes.head_dim as f32).sqrt().recip();
+        RopeShape {
+            heads: config.heads,
+            kv_heads: sizes.kv_heads,
+            head_dim: sizes.head_dim,
+            neox: rope.is_some_and(|rope| rope.pairs != RopePairs::Adjacent),
+            by_parts: rope.is_some_and(|rope| rope.parts.is_some()),
+            rope_dims: dims,
+            norms_values: config.has_value_norm,
+            only_queries: config.layers[layer].kv_layer.is_some(),
+            norm_last: config.qk_norm == QkNorm::RotatedHeads,
+            magnitude,
+            q_scale: config.attention_scale.unwrap_or(usual_scale),
+            at,
+            stride,
+        }
+    }
+
+    /// The sink of each head, for models that have them.
+    async fn sinks(&mut self, layer: usize) -> Result<Option<Tensor<1>>> {
+        if !self.config.has_sinks {
+            return Ok(None);
+        }
+        let sinks = self.floats(&name(layer, "attn_sinks.weight")).await?;
+        Ok(Some(self.tensors.vector(sinks)))
     }
 
     /// The norm of each head, and the norms over all heads.

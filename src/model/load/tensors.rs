@@ -7,7 +7,7 @@ use super::layout::DeviceBytes;
 use crate::{
     Error, Result,
     model::config::{
-        FeedForwardKind, ModelConfig, Positions, QkNorm, Scaling,
+        Experts, FeedForwardKind, ModelConfig, Positions, QkNorm, Scaling,
         embedding::{CLASSIFIER, DENSE},
     },
     weights::{Gguf, TensorInfo},
@@ -267,15 +267,7 @@ impl<'a> Check<'a> {
                 self.needed(&name("ffn_gate.weight"), &[dim, ffn])?;
                 self.needed(&name("ffn_up.weight"), &[dim, ffn])?;
                 self.linear(&name("ffn_down"), [ffn, dim])?;
-                let count = experts.count;
-                self.needed(&name("ffn_gate_inp.weight"), &[dim, count])?;
-                self.needed(&name("ffn_gate_inp.scale"), &[dim])?;
-                self.needed(&name("ffn_gate_up_exps.weight"), &[dim, 2 * width, count])?;
-                self.needed(&name("ffn_down_exps.weight"), &[width, dim, count])?;
-                self.needed(&name("ffn_down_exps.scale"), &[count])?;
-                for norm in ["post_ffw_norm_1", "pre_ffw_norm_2", "post_ffw_norm_2"] {
-                    self.norm(&name(norm), dim)?;
-                }
+                self.mixed_experts(layer, experts.count, width)?;
             }
             FeedForwardKind::Gated(_) if self.is_there(&name("ffn_gate.weight")) => {
                 self.needed(&name("ffn_gate.weight"), &[dim, ffn])?;
@@ -298,31 +290,7 @@ impl<'a> Check<'a> {
                 self.linear(&name("ffn_up"), [dim, ffn])?;
                 self.linear(&name("ffn_down"), [ffn, dim])?;
             }
-            FeedForwardKind::Experts(experts) => {
-                let count = experts.count;
-                self.needed(&name("ffn_gate_inp.weight"), &[dim, count])?;
-                self.needed(&name("ffn_gate_exps.weight"), &[dim, ffn, count])?;
-                self.needed(&name("ffn_up_exps.weight"), &[dim, ffn, count])?;
-                self.needed(&name("ffn_down_exps.weight"), &[ffn, dim, count])?;
-                if config.has_gate_biases {
-                    self.possible(&name("ffn_gate_inp.bias"), &[count])?;
-                    self.possible(&name("ffn_gate_exps.bias"), &[ffn, count])?;
-                    self.possible(&name("ffn_up_exps.bias"), &[ffn, count])?;
-                    self.possible(&name("ffn_down_exps.bias"), &[dim, count])?;
-                }
-                if experts.is_sigmoid {
-                    self.possible(&name("exp_probs_b.bias"), &[count])?;
-                }
-                if let Some(shared) = experts.shared {
-                    let ffn = shared.ffn_dim;
-                    self.needed(&name("ffn_gate_shexp.weight"), &[dim, ffn])?;
-                    self.needed(&name("ffn_up_shexp.weight"), &[dim, ffn])?;
-                    self.needed(&name("ffn_down_shexp.weight"), &[ffn, dim])?;
-                    if shared.is_gated {
-                        self.vector(&name("ffn_gate_inp_shexp.weight"), dim)?;
-                    }
-                }
-            }
+            FeedForwardKind::Experts(experts) => self.experts(layer, experts, ffn)?,
         }
         if config.norm_places.after {
             self.norm(&name("post_ffw_norm"), dim)?;
@@ -338,6 +306,50 @@ impl<'a> Check<'a> {
             self.linear(&name("inp_gate"), [dim, width])?;
             self.linear(&name("proj"), [width, dim])?;
             self.norm(&name("post_norm"), dim)?;
+        }
+        Ok(())
+    }
+
+    /// The experts of `width` beside a feed-forward network that every token passes.
+    fn mixed_experts(&mut self, layer: usize, count: usize, width: usize) -> Result<()> {
+        let dim = self.config.dim;
+        let name = |part: &str| format!("blk.{layer}.{part}");
+        self.needed(&name("ffn_gate_inp.weight"), &[dim, count])?;
+        self.needed(&name("ffn_gate_inp.scale"), &[dim])?;
+        self.needed(&name("ffn_gate_up_exps.weight"), &[dim, 2 * width, count])?;
+        self.needed(&name("ffn_down_exps.weight"), &[width, dim, count])?;
+        self.needed(&name("ffn_down_exps.scale"), &[count])?;
+        for norm in ["post_ffw_norm_1", "pre_ffw_norm_2", "post_ffw_norm_2"] {
+            self.norm(&name(norm), dim)?;
+        }
+        Ok(())
+    }
+
+    /// The router, the experts of width `ffn`, and the expert that every token passes, if there is one.
+    fn experts(&mut self, layer: usize, experts: Experts, ffn: usize) -> Result<()> {
+        let (dim, count) = (self.config.dim, experts.count);
+        let name = |part: &str| format!("blk.{layer}.{part}");
+        self.needed(&name("ffn_gate_inp.weight"), &[dim, count])?;
+        self.needed(&name("ffn_gate_exps.weight"), &[dim, ffn, count])?;
+        self.needed(&name("ffn_up_exps.weight"), &[dim, ffn, count])?;
+        self.needed(&name("ffn_down_exps.weight"), &[ffn, dim, count])?;
+        if self.config.has_gate_biases {
+            self.possible(&name("ffn_gate_inp.bias"), &[count])?;
+            self.possible(&name("ffn_gate_exps.bias"), &[ffn, count])?;
+            self.possible(&name("ffn_up_exps.bias"), &[ffn, count])?;
+            self.possible(&name("ffn_down_exps.bias"), &[dim, count])?;
+        }
+        if experts.is_sigmoid {
+            self.possible(&name("exp_probs_b.bias"), &[count])?;
+        }
+        if let Some(shared) = experts.shared {
+            let ffn = shared.ffn_dim;
+            self.needed(&name("ffn_gate_shexp.weight"), &[dim, ffn])?;
+            self.needed(&name("ffn_up_shexp.weight"), &[dim, ffn])?;
+            self.needed(&name("ffn_down_shexp.weight"), &[ffn, dim])?;
+            if shared.is_gated {
+                self.vector(&name("ffn_gate_inp_shexp.weight"), dim)?;
+            }
         }
         Ok(())
     }

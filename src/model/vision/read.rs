@@ -50,19 +50,26 @@ pub fn read(keys: &Keys, kind: &'static str, tower: &'static TowerKind) -> Resul
     })
 }
 
-/// The layers of the tower: an encoder with norms before attention and feed-forward, and learned positions.
-fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
-    let metadata = keys.metadata();
+fn activation(metadata: &Metadata) -> Result<Activation> {
     let flag = |name: &str| metadata.bool(&format!("clip.{name}"));
-    let activation = match (flag("use_gelu")?, flag("use_silu")?) {
+    match (flag("use_gelu")?, flag("use_silu")?) {
         (Some(true), Some(true)) => {
             let message = "clip.use_gelu and clip.use_silu are both set";
-            return Err(Error::InvalidModelFile(message.to_owned()));
+            Err(Error::InvalidModelFile(message.to_owned()))
         }
-        (Some(true), _) => Activation::Gelu,
-        (_, Some(true)) => Activation::Silu,
-        _ => Activation::QuickGelu,
-    };
+        (Some(true), _) => Ok(Activation::Gelu),
+        (_, Some(true)) => Ok(Activation::Silu),
+        _ => Ok(Activation::QuickGelu),
+    }
+}
+
+/// The layers of the tower: an encoder with norms before attention and feed-forward, and learned positions.
+#[expect(
+    clippy::too_many_lines,
+    reason = "a line per field of the configuration"
+)]
+fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
+    let activation = activation(keys.metadata())?;
     let dim = keys.size("embedding_length")?;
     let heads = keys.size("attention.head_count")?;
     let count = keys.size("block_count")?;

@@ -192,6 +192,12 @@ fn add_filters(environment: &mut Environment<'static>, marker: Marker) {
             filters::escape(state, &text.into())
         });
     }
+    add_costly_filters(environment);
+    add_sorting_filters(environment);
+}
+
+/// Filters whose result may be much larger than what they are given. It is paid for before.
+fn add_costly_filters(environment: &mut Environment<'static>) {
     environment.add_filter(
         "format",
         |state: &mut State, format: &Value, values: Rest<ValueOrKwargs>| {
@@ -235,7 +241,6 @@ fn add_filters(environment: &mut Environment<'static>, marker: Marker) {
             filters::sum(state, list, attribute, Some(start), options)
         },
     );
-    add_sorting_filters(environment);
 }
 
 /// Filters that compare elements, which is paid for.

@@ -113,9 +113,22 @@ impl<S: ByteSource> ConvertedSource<S> {
         }
         let left = parts[part].row_count() * row_bytes - within;
         let count = left.min(buf.len() as u64) as usize;
-        let buf = &mut buf[..count];
-        let (index, ty) = ((index, part), tensor.ty);
-        match &parts[part] {
+        self.read_part((index, part), &parts[part], within, &mut buf[..count])
+            .await
+    }
+
+    /// [`read_piece`](Self::read_piece) of one part: `index` are those of the tensor and of the part, `within` counts from
+    /// the start of the part.
+    async fn read_part(
+        &self,
+        index: (usize, usize),
+        part: &Part,
+        within: u64,
+        buf: &mut [u8],
+    ) -> Result<usize> {
+        let tensor = &self.tensors[index.0].0;
+        let (ty, row_bytes) = (tensor.ty, tensor.row_bytes());
+        match part {
             Part::Rows(stored, plus) => self.read_rows(tensor, stored, *plus, within, buf).await,
             Part::Selected(stored, selection) => {
                 let (row, rows) = selection.run(within / row_bytes);
@@ -162,7 +175,7 @@ impl<S: ByteSource> ConvertedSource<S> {
             | Part::Frame(stored, _) => {
                 let converted = async {
                     let values = stored.read_f32(&self.stored).await?;
-                    whole(&parts[part], stored, &values, ty)
+                    whole(part, stored, &values, ty)
                 };
                 self.read_whole(index, converted, within, buf).await
             }

@@ -1,5 +1,7 @@
 //! Images in the bodies of JavaScript calls: each is replaced by a URL, and travels beside the body. What is in a file
 //! is checked in Rust.
+//!
+//! Images are copied, so that the request can be run again on another engine.
 
 import type { Attachment } from "../exchange/protocol.js";
 import { InpageError } from "./inpage_error.js";

@@ -46,28 +46,24 @@ export class SingleModel implements EngineCore {
     onChange: (change: EngineChange) => void,
     { admission, isReduced = false }: { admission?: Admission; isReduced?: boolean } = {},
   ) {
-    const { model, hub, projector, draftModel, lora, device, threads } = options;
-    const { isolatedFrame, shared } = options;
-    const { wasmUrl, workerUrl, bodyTransport, memoryBudgetBytes, endpoint } = options;
-    const switches = { ...endpoint };
-    const load = { ...options.load, ...(memoryBudgetBytes !== undefined && { memoryBudgetBytes }) };
-    const resolved = resolveModel(model, hub);
-    const projectorFile = resolveProjector(projector, hub);
-    const draftFiles = resolveDraftModel(draftModel, hub);
-    const beside = [projectorFile, draftFiles].filter((it) => it !== undefined);
+    const { hub, device, threads, isolatedFrame, shared, workerUrl, wasmUrl } = options;
+    const files = resolveFiles(options);
+    const { id, location, projector, draftModel } = files;
+    const load = loadOptions(options);
+    const switches = { ...options.endpoint };
     this.#resolveLora = (adapters) => resolveLora(adapters, hub);
-    this.#lora = this.#resolveLora(lora ?? []);
-    const absolute = (url: string | URL) => new URL(url, globalThis.document?.baseURI).href;
+    this.#lora = this.#resolveLora(options.lora ?? []);
+    const { bodyTransport } = options;
     this.answer = answerOver((afterLoss) => this.openPort(afterLoss), bodyTransport);
     let report = onChange;
     const start = (retryDelayMs: number, kernels: string | undefined) =>
       new EngineWorker(
         workerUrl,
         {
-          modelId: resolved.id,
-          model: resolved.location,
-          projector: projectorFile,
-          draftModel: draftFiles,
+          modelId: id,
+          model: location,
+          projector,
+          draftModel,
           lora: this.#lora,
           device,
           threads,
@@ -84,13 +80,11 @@ export class SingleModel implements EngineCore {
         admission,
       );
     this.#startOwn = () => new WorkerKeeper(start, (change) => report(change));
-    const { id, location } = resolved;
+    const locations = [location, projector, draftModel, ...this.#lora.map((it) => it.location)];
     const isByDefault =
       shared === undefined &&
       canShare() &&
-      [location, ...beside, ...this.#lora.map(({ location }) => location)].every(
-        ({ kind }) => kind === "url",
-      );
+      locations.every((it) => it === undefined || it.kind === "url");
     const begin = () => {
       const worker = this.#startOwn();
       // With `models`, a load may wait for memory, so it is not marked here.
@@ -98,26 +92,13 @@ export class SingleModel implements EngineCore {
       return worker;
     };
     if (shared || isByDefault) {
-      const scripts = [workerUrl, wasmUrl].map((url) => url && absolute(url));
-      const adapters = this.#lora.map(({ location, ...adapter }) => [
-        adapter,
-        identityOf(location),
-      ]);
-      const keeper = new SharedKeeper(
-        keyOf([
-          ...[VERSION, shared ?? [scripts, adapters], id, identityOf(location)],
-          projectorFile && identityOf(projectorFile),
-          draftFiles && identityOf(draftFiles),
-          ...[device, threads, load, switches],
-        ]),
-        {
-          start: begin,
-          onChange,
-          onLora: (located) => {
-            this.#lora = located;
-          },
+      const keeper = new SharedKeeper(sharingKey(options, files, this.#lora), {
+        start: begin,
+        onChange,
+        onLora: (located) => {
+          this.#lora = located;
         },
-      );
+      });
       report = (change) => {
         onChange(change);
         keeper.report(change);
@@ -220,6 +201,41 @@ export class SingleModel implements EngineCore {
     await this.#moving?.catch(() => {});
     return this.#keeper.connect(port, afterLoss);
   }
+}
+/** The address of an option that may be relative to the page's. */
+function absolute(url: string | URL): string {
+  return new URL(url, globalThis.document?.baseURI).href;
+}
+
+/** Where the files that `options` name are. */
+function resolveFiles({ model, hub, projector, draftModel }: EngineOptions) {
+  return {
+    ...resolveModel(model, hub),
+    projector: resolveProjector(projector, hub),
+    draftModel: resolveDraftModel(draftModel, hub),
+  };
+}
+
+/** The load options, with the memory budget. */
+function loadOptions({ load, memoryBudgetBytes }: EngineOptions) {
+  return { ...load, ...(memoryBudgetBytes !== undefined && { memoryBudgetBytes }) };
+}
+
+/** The key of an engine that is shared between tabs: tabs whose keys are equal share it. */
+function sharingKey(
+  options: EngineOptions,
+  { id, location, projector, draftModel }: ReturnType<typeof resolveFiles>,
+  lora: readonly LoraLocation[],
+): Promise<string> {
+  const { shared, device, threads } = options;
+  const scripts = [options.workerUrl, options.wasmUrl].map((url) => url && absolute(url));
+  const adapters = lora.map(({ location, ...adapter }) => [adapter, identityOf(location)]);
+  return keyOf([
+    ...[VERSION, shared ?? [scripts, adapters], id, identityOf(location)],
+    projector && identityOf(projector),
+    draftModel && identityOf(draftModel),
+    ...[device, threads, loadOptions(options), { ...options.endpoint }],
+  ]);
 }
 
 /** Sharing needs Web Locks and channels between tabs, and its key a hash. Pages that are not secure have neither locks nor hashes. */

@@ -1,4 +1,7 @@
 //! The platform of Node, Deno and Bun, in place of a browser.
+//!
+//! The cache is that of the browser on a folder (`disk_folder.ts`) and with lock files (`file_locks.ts`), so there is no second
+//! download path. Nothing in `www/src` imports this folder: bundlers for the web never see a `node:` import.
 
 import { accessSync, constants, mkdirSync } from "node:fs";
 import { mkdir, readFile, statfs } from "node:fs/promises";

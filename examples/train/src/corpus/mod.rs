@@ -93,6 +93,10 @@ fn sentence(text: &str) -> String {
 }
 
 /// The first sentences as a template, and their number.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one arm per form of the first sentences"
+)]
 fn opening(random: &mut Random, world: &World, plot: &Plot, start: &str) -> (String, usize) {
     let named = world.hero.name.is_some();
     // A sentence that introduces the hero says "a little dog named Spot" instead of "Spot the dog".

@@ -210,76 +210,9 @@ impl Output {
             return;
         }
         let output_index = self.items.len() - 1;
-        let content_index = CONTENT_INDEX;
         let item = &mut self.items[output_index];
-        match item {
-            ResponseItem::Reasoning {
-                id,
-                status,
-                content,
-                encrypted_content,
-                ..
-            } => {
-                *status = ended;
-                if let Some(part @ ResponsePart::ReasoningText { text }) = content.first() {
-                    *encrypted_content = self
-                        .has_encrypted
-                        .then(|| format!("{ENCRYPTED_PREFIX}{text}"));
-                    emit(Event::ReasoningDone {
-                        item_id: id,
-                        output_index,
-                        content_index,
-                        text,
-                    });
-                    emit(Event::PartDone {
-                        item_id: id,
-                        output_index,
-                        content_index,
-                        part,
-                    });
-                }
-            }
-            ResponseItem::Message {
-                id,
-                status,
-                content,
-                ..
-            } => {
-                *status = ended;
-                if let Some(part @ ResponsePart::OutputText { text, logprobs, .. }) =
-                    content.first()
-                {
-                    emit(Event::TextDone {
-                        item_id: id,
-                        output_index,
-                        content_index,
-                        text,
-                        logprobs,
-                    });
-                    emit(Event::PartDone {
-                        item_id: id,
-                        output_index,
-                        content_index,
-                        part,
-                    });
-                }
-            }
-            ResponseItem::FunctionCall {
-                id,
-                status,
-                name,
-                arguments,
-                ..
-            } => {
-                *status = ended;
-                emit(Event::ArgumentsDone {
-                    item_id: id,
-                    output_index,
-                    name,
-                    arguments,
-                });
-            }
-        }
+        end(item, ended, self.has_encrypted);
+        emit_content_done(item, output_index, emit);
         emit(Event::ItemDone { output_index, item });
     }
 
@@ -302,4 +235,71 @@ impl Output {
     pub(super) fn abandon(&mut self) {
         self.close(Status::Incomplete, &mut |_| {});
     }
+}
+
+/// Sets the members of an item that are known at its end.
+fn end(item: &mut ResponseItem, ended: Status, has_encrypted: bool) {
+    match item {
+        ResponseItem::Reasoning {
+            status,
+            content,
+            encrypted_content,
+            ..
+        } => {
+            *status = ended;
+            if let Some(ResponsePart::ReasoningText { text }) = content.first() {
+                *encrypted_content = has_encrypted.then(|| format!("{ENCRYPTED_PREFIX}{text}"));
+            }
+        }
+        ResponseItem::Message { status, .. } | ResponseItem::FunctionCall { status, .. } => {
+            *status = ended;
+        }
+    }
+}
+
+/// Emits the events of the end of an item's content, or of its arguments.
+fn emit_content_done(item: &ResponseItem, output_index: usize, emit: &mut dyn FnMut(Event<'_>)) {
+    let (item_id, content) = match item {
+        ResponseItem::FunctionCall {
+            id,
+            name,
+            arguments,
+            ..
+        } => {
+            return emit(Event::ArgumentsDone {
+                item_id: id,
+                output_index,
+                name,
+                arguments,
+            });
+        }
+        ResponseItem::Reasoning { id, content, .. } | ResponseItem::Message { id, content, .. } => {
+            (id, content)
+        }
+    };
+    let Some(part) = content.first() else {
+        return;
+    };
+    let content_index = CONTENT_INDEX;
+    emit(match part {
+        ResponsePart::ReasoningText { text } => Event::ReasoningDone {
+            item_id,
+            output_index,
+            content_index,
+            text,
+        },
+        ResponsePart::OutputText { text, logprobs, .. } => Event::TextDone {
+            item_id,
+            output_index,
+            content_index,
+            text,
+            logprobs,
+        },
+    });
+    emit(Event::PartDone {
+        item_id,
+        output_index,
+        content_index,
+        part,
+    });
 }

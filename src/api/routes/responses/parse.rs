@@ -50,10 +50,7 @@ pub(super) fn parse(
         behavior: switches.unknown_fields,
         warn: &mut warn_unknown,
     };
-    let fields = Body::parse_fields(body)?;
-    unknown.check(fields.names(), known_fields)?;
-    vendors::check(&fields)?;
-    check_unsupported(&fields)?;
+    let fields = read_fields(body, &mut unknown)?;
     let model = model::read(&fields, switches)?;
     let constraint = constraints::read(&fields, switches, Form::Flat)?;
     let usable = tools::read(&fields, switches.tool_names, Form::Flat)?;
@@ -86,10 +83,7 @@ pub(super) fn parse(
         reasoning,
         safety_identifier: ResponseOwnFields::safety_identifier.read(&fields, switches)?,
         text,
-        tool_choice: fields
-            .get(ResponseOwnFields::tool_choice.name)
-            .cloned()
-            .unwrap_or("auto".into()),
+        tool_choice: tool_choice(&fields),
         tools: declared_tools(&fields)?,
         top_logprobs,
         user: fields.string("user")?.map(str::to_owned),
@@ -114,6 +108,21 @@ pub(super) fn parse(
         echo,
     };
     Ok((plan, answer))
+}
+
+/// The fields of the body, without any that is refused by its name.
+fn read_fields(body: &[u8], unknown: &mut UnknownFieldPolicy<'_>) -> Result<Fields> {
+    let fields = Body::parse_fields(body)?;
+    unknown.check(fields.names(), known_fields)?;
+    vendors::check(&fields)?;
+    check_unsupported(&fields)?;
+    Ok(fields)
+}
+
+/// The choice of the request, which the answer repeats.
+fn tool_choice(fields: &Fields) -> Value {
+    let choice = fields.get(ResponseOwnFields::tool_choice.name);
+    choice.cloned().unwrap_or("auto".into())
 }
 
 /// The number of most likely tokens that are listed per position.
