@@ -19,7 +19,15 @@ import gguf
 import numpy as np
 import torch
 from safetensors.torch import save_file
-from transformers import BitNetConfig, DeepseekV2Config, FalconH1Config, LlamaConfig, Qwen3NextConfig, YoutuConfig
+from transformers import (
+    BitNetConfig,
+    DeepseekV2Config,
+    FalconH1Config,
+    Llama4TextConfig,
+    LlamaConfig,
+    Qwen3NextConfig,
+    YoutuConfig,
+)
 
 from folders import DELTA, PROMPT_TOKENS, built, split_experts, sizes as sizes_of_folders
 
@@ -368,6 +376,65 @@ def deepseek_tensors(config, tensors):
     return {name: np.stack(it) if isinstance(it, list) else it for name, it in made.items()}
 
 
+# Llama 4: three layers with chunks, one without rotation, experts in every second one. Converters do not write the sizes of
+# chunks and of the factor of queries, which are 8192 in all published models.
+LLAMA4 = Llama4TextConfig(
+    **sizes(hidden_size=48, intermediate_size=16, num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1),
+    intermediate_size_mlp=40, head_dim=16, num_local_experts=4, num_experts_per_tok=2, interleave_moe_layer_step=2,
+    attention_chunk_size=19, floor_scale=7, attn_scale=0.4,
+    rope_parameters={"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0,
+                     "high_freq_factor": 4.0, "original_max_position_embeddings": 32},
+)  # fmt: skip
+LLAMA4_NAMES = {
+    "feed_forward.gate_proj": "ffn_gate", "feed_forward.up_proj": "ffn_up", "feed_forward.down_proj": "ffn_down",
+    "feed_forward.router": "ffn_gate_inp", "feed_forward.shared_expert.gate_proj": "ffn_gate_shexp",
+    "feed_forward.shared_expert.up_proj": "ffn_up_shexp", "feed_forward.shared_expert.down_proj": "ffn_down_shexp",
+}  # fmt: skip
+
+
+def llama4_folder(config, tensors):
+    return {f"language_model.{name}": it for name, it in tensors.items()}
+
+
+def llama4_config(text):
+    return {"model_type": "llama4", "text_config": text, "vision_config": {"model_type": "llama4_vision_model"}}
+
+
+def llama4_keys(config):
+    return {
+        **llama_keys(config), "feed_forward_length": config.intermediate_size_mlp,
+        "attention.key_length": config.head_dim, "attention.value_length": config.head_dim,
+        "rope.dimension_count": config.head_dim, "expert_count": config.num_local_experts,
+        "expert_used_count": config.num_experts_per_tok, "expert_feed_forward_length": config.intermediate_size,
+        "interleave_moe_layer_step": config.interleave_moe_layer_step,
+        "attention.sliding_window": config.attention_chunk_size,
+        "attention.temperature_length": config.floor_scale, "attention.temperature_scale": config.attn_scale,
+    }  # fmt: skip
+
+
+def llama4_tensors(config, tensors):
+    made = {"rope_freqs.weight": llama3_factors(config)}
+    for name, array in tensors.items():
+        name = name.removeprefix("language_model.")
+        if joined := re.match(r"model\.layers\.(\d+)\.feed_forward\.experts\.(\w+)_proj", name):
+            halves = np.split(array.swapaxes(1, 2), 2 if joined[2] == "gate_up" else 1, axis=1)
+            for part, half in zip(joined[2].split("_"), halves):
+                made[f"blk.{joined[1]}.ffn_{part}_exps.weight"] = np.ascontiguousarray(half)
+        else:
+            made[gguf_name(name, LLAMA4_NAMES)] = array
+    return made
+
+
+def llama3_factors(config):
+    """Divisors of the frequencies."""
+    rope = config.rope_parameters
+    waves = 2 * np.pi * rope["rope_theta"] ** (np.arange(0, config.head_dim, 2) / config.head_dim)
+    low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+    kept = (rope["original_max_position_embeddings"] / waves - low) / (high - low)
+    kept = np.clip(kept, 0, 1)
+    return (1 / ((1 - kept) / rope["factor"] + kept)).astype(np.float32)
+
+
 def unchanged(config, tensors):
     return tensors
 
@@ -409,6 +476,7 @@ MODELS = {
                     ternary=r"blk\.\d+\.(attn|ffn)_(q|k|v|output|gate|up|down)\.weight"),
     "deepseek2": Model("deepseek2", DEEPSEEK, deepseek_keys, deepseek_tensors, folder=next_folder),
     "deepseek2-joined": Model("deepseek2", YOUTU, youtu_keys, youtu_tensors),
+    "llama4": Model("llama4", LLAMA4, llama4_keys, llama4_tensors, folder=llama4_folder, published=llama4_config),
     "qwen3next": Model("qwen3next", NEXT, next_keys, next_tensors, next_weights, next_folder),
 }  # fmt: skip
 

@@ -235,19 +235,20 @@ fn experts_equal_their_twins() {
                     let experts = experts_of(&experts, USED, device);
                     let inner = tensor(&inner, [tokens * USED, ffn_dim], device);
                     let shares = tensor(&shares, [tokens, USED], device);
-                    let has_biases = i_case % 2 == 1;
+                    let (has_biases, has_factors) = (i_case % 3 == 1, i_case % 3 == 2);
                     let biases = |values: &[f32]| {
                         let shape = [EXPERTS, values.len() / EXPERTS];
                         has_biases.then(|| tensor(values, shape, device))
                     };
                     let (of_gate, of_down) = (biases(&gate_biases), biases(&down_biases));
+                    let factors = has_factors.then(|| shares.clone());
                     let routes = Routes {
                         experts: experts.clone(),
                         shares,
                     };
                     if tokens <= MAX_TOKENS {
                         let norm = (tensor(&norm, [dim], device), EPS);
-                        let norm = (!has_biases).then_some(norm);
+                        let norm = (!has_biases && !has_factors).then_some(norm);
                         let to = experts.clone();
                         let gated = expert_gated_matvec(
                             x.clone(),
@@ -257,6 +258,7 @@ fn experts_equal_their_twins() {
                             ffn_dim,
                             to,
                             of_gate,
+                            factors,
                             activation,
                             variant,
                         );
@@ -267,7 +269,7 @@ fn experts_equal_their_twins() {
                                 down,
                                 of_down,
                                 routes,
-                                (i_case % 3 > 0).then_some(x),
+                                (i_case % 2 > 0).then_some(x),
                                 dim,
                                 variant,
                             )),
@@ -283,6 +285,7 @@ fn experts_equal_their_twins() {
                             USED,
                             to,
                             of_gate,
+                            factors,
                             activation,
                             variant,
                         );
@@ -293,7 +296,7 @@ fn experts_equal_their_twins() {
                                 products,
                                 routes,
                                 of_down,
-                                (i_case % 3 > 0).then_some(x),
+                                (i_case % 2 > 0).then_some(x),
                             )),
                         }
                     }
@@ -332,6 +335,7 @@ fn layers(
         ffn_gate_inp_bias: None,
         bias: None,
         is_sigmoid: false,
+        scales_inputs: false,
         scale: 1.0,
         ffn_gate_exps: experts.gate[i].clone(),
         ffn_up_exps: experts.up[i].clone(),

@@ -8,8 +8,8 @@ use super::{
 use crate::{
     Result,
     model::config::{
-        ConfigJson, FeedForwardKind, Keys, Latent, LeadingDense, ModelConfig, RopePairs, Scaling,
-        Shared,
+        ConfigJson, DenseLayers, DensePlaces, FeedForwardKind, Keys, Latent, ModelConfig,
+        RopePairs, Scaling, Shared,
     },
 };
 
@@ -199,8 +199,8 @@ fn set_feed_forward(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     }
     config.experts_scale = keys.positive_or("expert_weights_scale", 1.0)?;
     let dense = keys.size_or_zero("leading_dense_block_count")?;
-    config.leading_dense = dense.map(|layers| LeadingDense {
-        layers,
+    config.dense_layers = dense.map(|layers| DenseLayers {
+        places: DensePlaces::First(layers),
         ffn_dim: config.ffn_dim,
     });
     config.ffn_dim = width;

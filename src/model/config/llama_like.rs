@@ -114,7 +114,7 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         has_sinks: false,
         attention_soft_cap: None,
         feed_forward: FeedForwardKind::Gated(Activation::Silu),
-        leading_dense: None,
+        dense_layers: None,
         has_gate_biases: false,
         experts_scale: 1.0,
         embedding_scale: 1.0,

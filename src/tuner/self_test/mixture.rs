@@ -53,7 +53,7 @@ pub(super) fn mixture(
         let norm = Some((upload(small(dim, 0.7), [dim], device), 1e-5));
         let (chosen, few) = (routes.experts.clone(), x.clone());
         let hidden = expert_gated_matvec(
-            few, norm, &gate, &up, ffn_dim, chosen, None, ACTIVATION, variant,
+            few, norm, &gate, &up, ffn_dim, chosen, None, None, ACTIVATION, variant,
         );
         return expert_matvec(hidden, &down, None, routes, Some(x), dim, variant);
     }
@@ -66,6 +66,7 @@ pub(super) fn mixture(
         ffn_dim,
         used,
         groups.clone(),
+        None,
         None,
         ACTIVATION,
         variant,
