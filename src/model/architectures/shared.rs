@@ -102,6 +102,7 @@ fn experts(keys: &Keys, config: &ModelConfig, normalized: bool) -> Result<Expert
         activation: config.feed_forward.activation(),
         is_sigmoid: false,
         scales_inputs: false,
+        groups: None,
         shared: None,
     };
     if experts.used > experts.count {

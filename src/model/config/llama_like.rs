@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     Error, Result,
-    ops::{Activation, NormKind},
+    ops::{
+        Activation, NormKind,
+        route_experts::{MAX_EXPERTS, MAX_USED},
+    },
 };
 
 /// Metadata key of the tokenizer's number of tokens, for files whose metadata do not list them.
@@ -146,11 +149,16 @@ pub fn check(config: &ModelConfig) -> Result<()> {
         (Some(rope), LayerRope::Local) => rope.local_dims,
     };
     let has_experts = matches!(config.feed_forward, FeedForwardKind::Experts(_));
+    let experts = config.feed_forward.experts();
     let sizes = || (0..config.layers.len()).map(|layer| config.sizes(layer));
     let unsupported = [
         (
             has_experts && config.norm_places != NormPlaces::BEFORE,
             "experts whose outputs are normalized",
+        ),
+        (
+            experts.is_some_and(|it| it.count > MAX_EXPERTS || it.used > MAX_USED),
+            "more than 256 experts, or more than 16 of a token",
         ),
         (
             config.norm_places.after && !config.norm.adds_residual(),

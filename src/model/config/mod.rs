@@ -18,4 +18,6 @@ pub use model_config::{
 pub use recurrence::{LinearRecurrence, Recurrence, Rule};
 pub use rope::{Rope, RopePairs, RopeParts, Scaling};
 
-pub use crate::ops::{Activation, NormKind, attention::Window, rope_kv::Temperature};
+pub use crate::ops::{
+    Activation, NormKind, attention::Window, rope_kv::Temperature, route_experts::ExpertGroups,
+};

@@ -1,7 +1,9 @@
 //! A model's hyperparameters: everything that a decoder computes besides its weights.
 
 use super::{embedding::EmbeddingConfig, recurrence::Recurrence, rope::Rope};
-use crate::ops::{Activation, NormKind, attention::Window, rope_kv::Temperature};
+use crate::ops::{
+    Activation, NormKind, attention::Window, rope_kv::Temperature, route_experts::ExpertGroups,
+};
 
 /// What a model computes besides its weights.
 #[derive(Debug, Clone, PartialEq)]
@@ -314,6 +316,8 @@ pub struct Experts {
     pub is_sigmoid: bool,
     /// The weights are factors of the experts' inputs instead of their outputs.
     pub scales_inputs: bool,
+    /// Groups of experts, if experts are chosen from some of them.
+    pub groups: Option<ExpertGroups>,
     /// A feed-forward beside the experts, which all tokens use.
     pub shared: Option<Shared>,
 }

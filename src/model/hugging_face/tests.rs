@@ -880,8 +880,8 @@ fn members_of_recent_models_are_checked() {
     );
     let gated_later = json!({ "mamba_rms_norm": true, "mamba_norm_before_gate": true });
     refused("falcon_h1", with(gated_later), &["mamba_norm_before_gate"]);
-    let grouped = json!({ "qk_rope_head_dim": 8, "n_group": 8 });
-    refused("deepseek_v2", with(grouped), &["n_group"]);
+    let other = json!({ "qk_rope_head_dim": 8, "topk_method": "noaux_tc" });
+    refused("deepseek_v2", with(other), &["topk_method"]);
     refused(
         "qwen3_next",
         with(json!({ "norm_topk_prob": false })),

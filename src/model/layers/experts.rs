@@ -13,7 +13,7 @@ use crate::ops::{
     matrix::Matrix,
     matvec::MAX_TOKENS,
     product::{matmul, matvec},
-    route_experts::{RouteShape, Routes, route_experts},
+    route_experts::{ExpertGroups, RouteShape, Routes, route_experts},
     sum_experts::sum_experts,
 };
 
@@ -56,6 +56,8 @@ pub struct ExpertFeedForward {
     pub scales_inputs: bool,
     /// Factor of the output.
     pub scale: f32,
+    /// Groups of experts, if experts are chosen from some of them.
+    pub groups: Option<ExpertGroups>,
     /// The kernels that the tuner chose for the device.
     pub variant: Variant,
 }
@@ -174,6 +176,7 @@ impl ExpertFeedForward {
             renormalize: self.renormalize,
             is_sigmoid: self.is_sigmoid,
             scale: self.scale,
+            groups: self.groups,
         };
         route_experts(logits, self.bias.clone(), self.shares_scale.clone(), shape)
     }

@@ -25,6 +25,7 @@ const SHAPE: RouteShape = RouteShape {
     renormalize: true,
     is_sigmoid: false,
     scale: 1.0,
+    groups: None,
 };
 
 const ACTIVATION: Activation = Activation::Silu;

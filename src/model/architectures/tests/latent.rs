@@ -73,13 +73,8 @@ fn experts_of_deepseek_have_a_factor_and_a_shared_one() {
     assert!(!found.is_sigmoid && !found.normalized);
     let config = experts(&[("expert_gating_func", 2u32.into())]).unwrap();
     assert!(config.feed_forward.experts().unwrap().is_sigmoid);
-    for (key, value, wanted) in [
-        ("expert_gating_func", 3u32, "expert_gating_func 3"),
-        ("expert_group_count", 8, "groups of experts"),
-    ] {
-        let text = refusal(experts(&[(key, value.into())]));
-        assert!(text.contains(wanted), "{text}");
-    }
+    let text = refusal(experts(&[("expert_gating_func", 3u32.into())]));
+    assert!(text.contains("expert_gating_func 3"), "{text}");
 }
 
 #[test]
