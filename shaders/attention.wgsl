@@ -22,8 +22,7 @@ fn main(
         return;
     }
     let length = row_end(token);
-    let causal = row_position(token) + 1u;
-    let first = causal - min(causal, WINDOW);
+    let first = first_seen(row_position(token));
     let table = row_table(token);
     let kv_head = head / (HEADS / KV_HEADS);
     let q_at = token * (Q_DIM / 4u) + head * VECTORS;

@@ -40,8 +40,7 @@ fn main(
         // Missing tokens repeat the last one.
         let token = min(first_token + t, last_token);
         lengths[t] = row_end(token);
-        let causal = row_position(token) + 1u;
-        firsts[t] = causal - min(causal, WINDOW);
+        firsts[t] = first_seen(row_position(token));
         peaks[t] = sink(head);
         totals[t] = sink_weight();
         for (var i = 0u; i < LANE_VECTORS; i++) { // unrolled

@@ -11,9 +11,9 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
     if (token >= step_tokens() || global.x >= HEADS * VECTORS) {
         return;
     }
-    let length = row_position(token) + 1u;
-    let first_block = (length - min(length, WINDOW)) / BLOCK_TOKENS;
-    let splits = min((length - 1u) / BLOCK_TOKENS - first_block + 1u, SPLITS);
+    let position = row_position(token);
+    let first_block = first_seen(position) / BLOCK_TOKENS;
+    let splits = min(position / BLOCK_TOKENS - first_block + 1u, SPLITS);
     let head_at = (token * SPLITS * HEADS + global.x / VECTORS) * (VECTORS + 1u);
     let split_vectors = HEADS * (VECTORS + 1u);
     let head = global.x / VECTORS;

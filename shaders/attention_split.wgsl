@@ -45,7 +45,7 @@ fn main(
         return;
     }
     let position = row_position(token);
-    let window_begin = position + 1u - min(position + 1u, WINDOW);
+    let window_begin = first_seen(position);
     let first_block = window_begin / BLOCK_TOKENS;
     let last_block = position / BLOCK_TOKENS;
     if (first_block + workgroup.y > last_block) {
@@ -64,8 +64,9 @@ fn main(
     let fresh_block = max(fresh_begin, window_begin) / BLOCK_TOKENS;
     let has_last = (last_block - first_block) % SPLITS == workgroup.y;
     let has_fresh = has_last || (fresh_block - first_block) % SPLITS == workgroup.y;
+    let factor = query_factor(position);
     for (var i = local; i < GROUP * VECTORS; i += BLOCK_TOKENS) {
-        queries[i] = head_rotated(token, first_head + i / VECTORS, i % VECTORS, position) * Q_SCALE;
+        queries[i] = head_rotated(token, first_head + i / VECTORS, i % VECTORS, position) * factor;
     }
     if (has_fresh && !ONLY_QUERIES) {
         for (var i = local; i < (before + 1u) * STORES; i += BLOCK_TOKENS) {

@@ -17,7 +17,7 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
     let lane = global.x % lanes;
     if (lane < queries) {
         let rotated = head_rotated(token, lane / VECTORS, lane % VECTORS, position);
-        out[token * queries + lane] = rotated * Q_SCALE;
+        out[token * queries + lane] = rotated * query_factor(position);
         return;
     }
     let value = (lane - queries) / stores;

@@ -1,6 +1,6 @@
 // Selects the experts of a token with the USED largest keys (the lower id on ties, NaN last), and computes their shares:
 // weights divided by the sum over all experts or, with RENORMALIZE, over the selected ones. One workgroup per token. A
-// module of shared/routing has keys and weights.
+// module of shared/routing has keys and weights, one of shared/expert_groups may leave out experts.
 @group(0) @binding(B_logits) var<storage, read> logits: array<u32>; // [tokens, EXPERTS], bits of f32
 @group(0) @binding(B_experts) var<storage, read_write> experts: array<u32>; // [tokens, USED]
 @group(0) @binding(B_shares) var<storage, read_write> shares: array<f32>; // [tokens, USED]
@@ -39,6 +39,7 @@ fn main(
     for (var expert = 0u; expert < EXPERTS; expert++) {
         largest = max(largest, orders[expert]);
     }
+    leave_out_groups(local);
     for (var expert = local; expert < EXPERTS; expert += WORKGROUP) {
         let order = orders[expert];
         weights[expert] = routing_weight(logits[token * EXPERTS + expert], largest);

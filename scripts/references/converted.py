@@ -19,7 +19,16 @@ import gguf
 import numpy as np
 import torch
 from safetensors.torch import save_file
-from transformers import BitNetConfig, DeepseekV2Config, FalconH1Config, LlamaConfig, Qwen3NextConfig, YoutuConfig
+from transformers import (
+    BitNetConfig,
+    DeepseekV2Config,
+    DeepseekV3Config,
+    FalconH1Config,
+    Llama4TextConfig,
+    LlamaConfig,
+    Qwen3NextConfig,
+    YoutuConfig,
+)
 
 from folders import DELTA, PROMPT_TOKENS, built, split_experts, sizes as sizes_of_folders
 
@@ -302,14 +311,22 @@ def bitnet_tensors(config, tensors):
     return {gguf_name(name, BITNET_NAMES): array for name, array in tensors.items()}
 
 
-# DeepSeek V2: latents, experts behind a dense layer, YaRN with its factor of scores. Files have keys and values apart.
+# DeepSeek V2: latents, experts in groups behind a dense layer, YaRN with its factor of scores. Files have keys and values apart.
 DEEPSEEK = DeepseekV2Config(
     **sizes(intermediate_size=48, num_key_value_heads=4), kv_lora_rank=40, q_lora_rank=None, qk_rope_head_dim=8,
-    qk_nope_head_dim=12, v_head_dim=14, first_k_dense_replace=1, n_routed_experts=4, num_experts_per_tok=2,
-    n_shared_experts=2, moe_intermediate_size=16, routed_scaling_factor=1.5, n_group=1, topk_group=1,
+    qk_nope_head_dim=12, v_head_dim=14, first_k_dense_replace=1, n_routed_experts=6, num_experts_per_tok=2,
+    n_shared_experts=2, moe_intermediate_size=16, routed_scaling_factor=1.5, n_group=3, topk_group=1,
+    topk_method="group_limited_greedy",
     rope_parameters={"rope_type": "yarn", "type": "yarn", "rope_theta": 1e4, "factor": 4.0,
                      "original_max_position_embeddings": 32, "beta_fast": 32, "beta_slow": 1, "mscale": 0.707,
                      "mscale_all_dim": 0.707},
+)  # fmt: skip
+# DeepSeek V3: sigmoids with a bias, whose groups are as good as their two best experts.
+DEEPSEEK_V3 = DeepseekV3Config(
+    **sizes(intermediate_size=48, num_key_value_heads=4, num_hidden_layers=1), kv_lora_rank=40, q_lora_rank=None,
+    qk_rope_head_dim=8, qk_nope_head_dim=12, v_head_dim=14, first_k_dense_replace=0, n_routed_experts=9,
+    num_experts_per_tok=3, n_shared_experts=1, moe_intermediate_size=8, routed_scaling_factor=2.5, n_group=3,
+    topk_group=2, norm_topk_prob=True, rope_theta=1e4,
 )  # fmt: skip
 # Youtu-LLM: queries have a latent, too. As older files, with keys and values in one tensor.
 YOUTU = YoutuConfig(
@@ -317,6 +334,7 @@ YOUTU = YoutuConfig(
     qk_rope_head_dim=16, qk_nope_head_dim=8, v_head_dim=16, rope_theta=1e6, tie_word_embeddings=True,
 )  # fmt: skip
 LATENT_NAMES = {
+    "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
     "self_attn.q_a_proj": "attn_q_a", "self_attn.q_a_layernorm": "attn_q_a_norm", "self_attn.q_b_proj": "attn_q_b",
     "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa", "self_attn.kv_a_layernorm": "attn_kv_a_norm",
     "self_attn.kv_b_proj": "attn_kv_b", "mlp.gate": "ffn_gate_inp", "mlp.shared_experts.gate_proj": "ffn_gate_shexp",
@@ -334,9 +352,20 @@ def deepseek_keys(config):
         "attention.value_length_mla": config.v_head_dim, "expert_feed_forward_length": config.moe_intermediate_size,
         "expert_count": config.n_routed_experts, "expert_used_count": config.num_experts_per_tok,
         "expert_shared_count": config.n_shared_experts, "expert_weights_scale": config.routed_scaling_factor,
-        "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 32,
+        "expert_group_count": config.n_group, "expert_group_used_count": config.topk_group,
+    }  # fmt: skip
+
+
+def deepseek_v2_keys(config):
+    return {
+        **deepseek_keys(config), "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0,
+        "rope.scaling.original_context_length": 32,
         "rope.scaling.yarn_log_multiplier": 0.0707,
     }  # fmt: skip
+
+
+def deepseek_v3_keys(config):
+    return {**deepseek_keys(config), "expert_gating_func": 2, "expert_weights_norm": True}
 
 
 def youtu_keys(config):
@@ -366,6 +395,65 @@ def deepseek_tensors(config, tensors):
         else:
             made[gguf_name(name, LATENT_NAMES)] = array
     return {name: np.stack(it) if isinstance(it, list) else it for name, it in made.items()}
+
+
+# Llama 4: three layers with chunks, one without rotation, experts in every second one. Converters do not write the sizes of
+# chunks and of the factor of queries, which are 8192 in all published models.
+LLAMA4 = Llama4TextConfig(
+    **sizes(hidden_size=48, intermediate_size=16, num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1),
+    intermediate_size_mlp=40, head_dim=16, num_local_experts=4, num_experts_per_tok=2, interleave_moe_layer_step=2,
+    attention_chunk_size=19, floor_scale=7, attn_scale=0.4,
+    rope_parameters={"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0,
+                     "high_freq_factor": 4.0, "original_max_position_embeddings": 32},
+)  # fmt: skip
+LLAMA4_NAMES = {
+    "feed_forward.gate_proj": "ffn_gate", "feed_forward.up_proj": "ffn_up", "feed_forward.down_proj": "ffn_down",
+    "feed_forward.router": "ffn_gate_inp", "feed_forward.shared_expert.gate_proj": "ffn_gate_shexp",
+    "feed_forward.shared_expert.up_proj": "ffn_up_shexp", "feed_forward.shared_expert.down_proj": "ffn_down_shexp",
+}  # fmt: skip
+
+
+def llama4_folder(config, tensors):
+    return {f"language_model.{name}": it for name, it in tensors.items()}
+
+
+def llama4_config(text):
+    return {"model_type": "llama4", "text_config": text, "vision_config": {"model_type": "llama4_vision_model"}}
+
+
+def llama4_keys(config):
+    return {
+        **llama_keys(config), "feed_forward_length": config.intermediate_size_mlp,
+        "attention.key_length": config.head_dim, "attention.value_length": config.head_dim,
+        "rope.dimension_count": config.head_dim, "expert_count": config.num_local_experts,
+        "expert_used_count": config.num_experts_per_tok, "expert_feed_forward_length": config.intermediate_size,
+        "interleave_moe_layer_step": config.interleave_moe_layer_step,
+        "attention.sliding_window": config.attention_chunk_size,
+        "attention.temperature_length": config.floor_scale, "attention.temperature_scale": config.attn_scale,
+    }  # fmt: skip
+
+
+def llama4_tensors(config, tensors):
+    made = {"rope_freqs.weight": llama3_factors(config)}
+    for name, array in tensors.items():
+        name = name.removeprefix("language_model.")
+        if joined := re.match(r"model\.layers\.(\d+)\.feed_forward\.experts\.(\w+)_proj", name):
+            halves = np.split(array.swapaxes(1, 2), 2 if joined[2] == "gate_up" else 1, axis=1)
+            for part, half in zip(joined[2].split("_"), halves):
+                made[f"blk.{joined[1]}.ffn_{part}_exps.weight"] = np.ascontiguousarray(half)
+        else:
+            made[gguf_name(name, LLAMA4_NAMES)] = array
+    return made
+
+
+def llama3_factors(config):
+    """Divisors of the frequencies."""
+    rope = config.rope_parameters
+    waves = 2 * np.pi * rope["rope_theta"] ** (np.arange(0, config.head_dim, 2) / config.head_dim)
+    low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+    kept = (rope["original_max_position_embeddings"] / waves - low) / (high - low)
+    kept = np.clip(kept, 0, 1)
+    return (1 / ((1 - kept) / rope["factor"] + kept)).astype(np.float32)
 
 
 def unchanged(config, tensors):
@@ -407,8 +495,10 @@ MODELS = {
                       reference=nanbeige_model),
     "bitnet": Model("bitnet-b1.58", BITNET, llama_keys, bitnet_tensors, bitnet_weights, bitnet_folder, bitnet_config,
                     ternary=r"blk\.\d+\.(attn|ffn)_(q|k|v|output|gate|up|down)\.weight"),
-    "deepseek2": Model("deepseek2", DEEPSEEK, deepseek_keys, deepseek_tensors, folder=next_folder),
+    "deepseek2": Model("deepseek2", DEEPSEEK, deepseek_v2_keys, deepseek_tensors, folder=next_folder),
+    "deepseek3": Model("deepseek2", DEEPSEEK_V3, deepseek_v3_keys, deepseek_tensors, folder=next_folder),
     "deepseek2-joined": Model("deepseek2", YOUTU, youtu_keys, youtu_tensors),
+    "llama4": Model("llama4", LLAMA4, llama4_keys, llama4_tensors, folder=llama4_folder, published=llama4_config),
     "qwen3next": Model("qwen3next", NEXT, next_keys, next_tensors, next_weights, next_folder),
 }  # fmt: skip
 

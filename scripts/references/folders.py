@@ -76,7 +76,7 @@ def deviation(name, parameter, model_type):
     if parameter.ndim == 1:
         return 0.5 if "sinks" in name else 0.2
     fan_in = parameter.shape[-1]
-    if model_type == "gpt_oss" and parameter.ndim == 3:
+    if model_type in ("gpt_oss", "llama4_text") and parameter.ndim == 3:
         fan_in = parameter.shape[1]
     if "embed_tokens" in name:
         return 0.3
@@ -291,11 +291,10 @@ MODELS = {
                      rope_parameters={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32,
                                       "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False, "rope_theta": 1e4}),
         gpt_oss, quantized(quant_method="mxfp4", modules_to_not_convert=["lm_head"])),
-    # Within the original context, where the factor of queries is 1.
     "mistral3-hf": (
         Ministral3Config(**SIZES, head_dim=32,
                          rope_parameters={"type": "yarn", "rope_type": "yarn", "rope_theta": 1e4, "factor": 16.0,
-                                          "original_max_position_embeddings": 100, "beta_fast": 32.0,
+                                          "original_max_position_embeddings": 24, "beta_fast": 32.0,
                                           "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
                                           "llama_4_scaling_beta": 0.1}),
         as_language_model, beside_tower("mistral3")),

@@ -77,6 +77,15 @@ fn head_turned(token: u32, head: u32, vector: u32, position: u32) -> vec4<f32> {
     return MAGNITUDE * (own * cos(radians) + signs * partners * sin(radians));
 }
 
+// The factor of a query after the rotation, which may grow with its position.
+fn query_factor(position: u32) -> f32 {
+    if (TEMPERATURE_GROWTH == 0.0) {
+        return Q_SCALE;
+    }
+    let steps = (position + TEMPERATURE_OFFSET) / TEMPERATURE_TOKENS;
+    return Q_SCALE * (1.0 + TEMPERATURE_GROWTH * log(f32(1u + steps)));
+}
+
 // A vector of V; NORM_VALUES normalizes it without weights.
 fn value_load(token: u32, head: u32, vector: u32) -> vec4<f32> {
     let own = head_load(token, head, vector);

@@ -113,7 +113,7 @@ mod registry {
             heads: 6,
             kv_heads: 2,
             head_dim: 32,
-            window: Some(100),
+            window: Some(Window::Sliding(100)),
             soft_cap: Some(5.0),
         };
         let mut state = 1_u32;

@@ -234,8 +234,8 @@ pub(super) fn tensor_types(gguf: &Gguf) -> Vec<TensorTypeReport> {
 
 fn hyperparameters(gguf: &Gguf, config: &ModelConfig) -> Hyperparameters {
     let mut windows = BTreeMap::new();
-    for tokens in config.layers.iter().filter_map(|layer| layer.window) {
-        *windows.entry(tokens).or_insert(0) += 1;
+    for window in config.layers.iter().filter_map(|layer| layer.window) {
+        *windows.entry(window.tokens()).or_insert(0) += 1;
     }
     Hyperparameters {
         context_tokens: config.context_tokens,

@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-pub use inpage_cpu::lanes::attention::AttentionShape;
+pub use inpage_cpu::lanes::attention::{AttentionShape, Window};
 use inpage_cpu::{
     lanes::{attention::attention_with, kv::Row},
     team,
@@ -172,11 +172,15 @@ fn common(name: &str, shape: AttentionShape, format: KvFormat) -> Kernel {
         .module(wgsl!("shared/soft_cap"))
 }
 
-/// Declares the constants of the window, the soft cap and the step, and adds the module of the step.
+/// Declares the constants of the window, the soft cap and the step, and adds their modules.
 pub(super) fn in_step(kernel: Kernel, shape: AttentionShape) -> Kernel {
-    let kernel = kernel
-        .constant("WINDOW", shape.window.unwrap_or(u32::MAX as usize))
-        .constant_f32("SOFT_CAP", shape.soft_cap.unwrap_or(0.0));
+    let kernel = kernel.constant_f32("SOFT_CAP", shape.soft_cap.unwrap_or(0.0));
+    let tokens = shape.window.map_or(u32::MAX as usize, Window::tokens);
+    let kernel = kernel.constant("WINDOW", tokens);
+    let kernel = match shape.window {
+        Some(Window::Chunk(_)) => kernel.module(wgsl!("shared/window/chunk")),
+        Some(Window::Sliding(_)) | None => kernel.module(wgsl!("shared/window/sliding")),
+    };
     step::layout(kernel).module(wgsl!("shared/step"))
 }
 
@@ -219,7 +223,7 @@ impl Sight {
         match self {
             Sight::Causal => shape.window_begin(position)..step::row_end(words, row),
             Sight::Whole => {
-                let window = shape.window.unwrap_or(usize::MAX);
+                let window = shape.window.map_or(usize::MAX, Window::tokens);
                 let first = step::row_first(words, row).max((position + 1).saturating_sub(window));
                 first..step::row_length(words, row).min(position.saturating_add(window))
             }

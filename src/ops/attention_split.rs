@@ -81,9 +81,9 @@ pub fn attention_split(
 fn splits(shape: AttentionShape, context_tokens: usize) -> usize {
     let all = context_tokens.div_ceil(BLOCK_TOKENS);
     // The window may begin and end in the middle of a block.
-    let seen = shape
-        .window
-        .map_or(all, |window| (window + BLOCK_TOKENS - 2) / BLOCK_TOKENS + 1);
+    let seen = shape.window.map_or(all, |window| {
+        (window.tokens() + BLOCK_TOKENS - 2) / BLOCK_TOKENS + 1
+    });
     let groups = shape.heads / group(shape);
     let most = (BUSY_WORKGROUPS / groups).clamp(*MAX_SPLITS.start(), *MAX_SPLITS.end());
     seen.min(all).clamp(1, most)

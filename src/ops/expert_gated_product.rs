@@ -32,6 +32,8 @@ pub(super) struct Arguments<B: Backend> {
     pairs: IntTensor<B>,
     #[extension_type]
     biases: Maybe<B>,
+    #[extension_type]
+    factors: Maybe<B>,
     activation: Activation,
     product: Product,
     variant: Variant,
@@ -43,7 +45,8 @@ op! {
 
 /// `x` is `[tokens, cols]` with at most [`matvec::MAX_TOKENS`], `norm` `[cols]`, `experts`
 /// `[tokens, used]`. `gate` and `up` have `rows` rows per expert, `biases` `[experts, 2 * rows]` those of gate, then those
-/// of up; with biases there is no norm, because that would be too many buffers. Returns `[tokens * used, rows]`.
+/// of up. `factors` `[tokens, used]` are factors of the products with gate. There is only one of `norm`, `biases` and
+/// `factors`, because more would be too many buffers. Returns `[tokens * used, rows]`.
 #[expect(
     clippy::too_many_arguments,
     reason = "two matrices and how tokens choose experts"
@@ -56,13 +59,13 @@ pub fn expert_gated_matvec(
     rows: usize,
     experts: Tensor<2, Int>,
     biases: Option<Tensor<2>>,
+    factors: Option<Tensor<2>>,
     activation: Activation,
     variant: Variant,
 ) -> Tensor<2> {
-    assert!(
-        norm.is_none() || biases.is_none(),
-        "a norm and biases of experts"
-    );
+    let given = [norm.is_some(), biases.is_some(), factors.is_some()];
+    let given = given.iter().filter(|is_given| **is_given).count();
+    assert!(given <= 1, "several of norm, biases and factors of experts");
     matvec::assert_few(x.dims()[0]);
     Tensor::from_dispatch(Dispatch::expert_gated_product(Arguments {
         x: x.into_dispatch(),
@@ -73,6 +76,7 @@ pub fn expert_gated_matvec(
         used: experts.dims()[1],
         pairs: experts.into_dispatch(),
         biases: biases.into(),
+        factors: factors.into(),
         activation,
         product: Product::Matvec,
         variant,
@@ -80,7 +84,7 @@ pub fn expert_gated_matvec(
 }
 
 /// `x` is `[tokens, cols]`, `groups` the result of [`group_experts::group_experts`] with `used` experts per
-/// token. `gate` and `up` have `rows` rows per expert, `biases` are as in [`expert_gated_matvec`]. Returns
+/// token. `gate` and `up` have `rows` rows per expert, `biases` and `factors` are as in [`expert_gated_matvec`]. Returns
 /// `[tokens * used, rows]`.
 #[expect(
     clippy::too_many_arguments,
@@ -94,6 +98,7 @@ pub fn expert_gated_matmul(
     used: usize,
     groups: Tensor<2, Int>,
     biases: Option<Tensor<2>>,
+    factors: Option<Tensor<2>>,
     activation: Activation,
     variant: Variant,
 ) -> Tensor<2> {
@@ -106,6 +111,7 @@ pub fn expert_gated_matmul(
         used,
         pairs: groups.into_dispatch(),
         biases: biases.into(),
+        factors: factors.into(),
         activation,
         product: Product::Matmul,
         variant,
@@ -167,10 +173,12 @@ fn launch(args: Arguments<Cube>) -> CubeTensor {
     };
     buffers.extend(gate.buffers().chain(up.buffers()));
     buffers.extend(args.norm.norm());
-    buffers.extend(args.biases.as_ref());
-    let added = match args.biases.as_ref() {
-        Some(_) => Added::ToExperts,
-        None => Added::Nothing,
+    let (biases, factors) = (args.biases.as_ref(), args.factors.as_ref());
+    buffers.extend(biases.into_iter().chain(factors));
+    let added = match (biases, factors) {
+        (Some(_), _) => Added::ToExperts,
+        (None, Some(_)) => Added::Factors,
+        (None, None) => Added::Nothing,
     };
     let kernel = kernel(
         args.product,
@@ -212,6 +220,12 @@ fn twin(args: Arguments<Flex>) -> FlexTensor {
             }
         }
     }
+    if let Some(factors) = args.factors.as_ref() {
+        let pairs = gates.chunks_exact_mut(rows);
+        for (gates, factor) in pairs.zip(factors.storage::<f32>()) {
+            gates.iter_mut().for_each(|gate| *gate *= factor);
+        }
+    }
     let out = joined(gates, &ups, args.activation, gate.is_panels());
     twin_output(out, [tokens * used, rows])
 }
@@ -230,6 +244,8 @@ mod tests {
             (Matvec, None, ToExperts, ClampedSilu),
             (Matmul, None, Nothing, ClampedSilu),
             (Matmul, None, ToExperts, ClampedSilu),
+            (Matvec, None, Factors, Silu),
+            (Matmul, None, Factors, Silu),
         ];
         for (shape, variant) in matrices() {
             assert_valid(cases.map(|(product, norm_eps, added, activation)| {

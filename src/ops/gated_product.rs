@@ -85,7 +85,7 @@ pub fn gated_matmul(
     }))
 }
 
-/// The addend of the products with gate and with up.
+/// What changes the products with gate and with up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Added {
     /// Nothing.
@@ -96,6 +96,8 @@ pub(super) enum Added {
     ToEach,
     /// A row per expert: their biases.
     ToExperts,
+    /// Nothing, but the products with gate have a factor for each token and expert.
+    Factors,
 }
 
 impl Added {
@@ -155,8 +157,7 @@ pub(super) fn matrices(
     kernel
 }
 
-/// Adds the modules of rows that join those of gate and up. Declares the binding of `delta`, if something is
-/// added.
+/// Adds the modules of rows that join those of gate and up. Declares the binding of what changes them.
 pub(super) fn rows(kernel: Kernel, added: Added, activation: Activation) -> Kernel {
     let kernel = match added {
         Added::Nothing => kernel.module(wgsl!("shared/gated/plain")),
@@ -165,6 +166,9 @@ pub(super) fn rows(kernel: Kernel, added: Added, activation: Activation) -> Kern
         Added::ToExperts => kernel
             .binding("delta")
             .module(wgsl!("shared/gated/expert_biased")),
+        Added::Factors => kernel
+            .binding("factors")
+            .module(wgsl!("shared/gated/factors")),
     };
     Store::default()
         .modules(kernel)

@@ -6,7 +6,7 @@
 //! drops whole turns by overflow. A product of floats would be off by 0.001 radians at 32,768 tokens.
 
 use burn::tensor::Device;
-pub use inpage_cpu::lanes::rope::RopeShape;
+pub use inpage_cpu::lanes::rope::{RopeShape, Temperature};
 
 use super::{
     kv_memory::{KvFormat, KvMemory},
@@ -152,6 +152,11 @@ pub fn kernel(shape: RopeShape, format: KvFormat, norm_eps: Option<f32>) -> Kern
 /// Adds the module that rotates, and the bindings of q, k, v, the turns and, if heads are normalized, the
 /// norm.
 pub(super) fn rotation(kernel: Kernel, shape: RopeShape, norm_eps: Option<f32>) -> Kernel {
+    let temperature = shape.temperature.unwrap_or(Temperature {
+        tokens: 1,
+        offset: 0,
+        growth: 0.0,
+    });
     let mut kernel = kernel
         .binding("q")
         .binding("k")
@@ -169,6 +174,9 @@ pub(super) fn rotation(kernel: Kernel, shape: RopeShape, norm_eps: Option<f32>) 
         .constant("ROPE_DIMS", shape.rope_dims)
         .constant_f32("MAGNITUDE", shape.magnitude)
         .constant_f32("Q_SCALE", shape.q_scale)
+        .constant("TEMPERATURE_TOKENS", temperature.tokens)
+        .constant("TEMPERATURE_OFFSET", temperature.offset)
+        .constant_f32("TEMPERATURE_GROWTH", temperature.growth)
         .constant("Q_AT", shape.at[0])
         .constant("K_AT", shape.at[1])
         .constant("V_AT", shape.at[2])
@@ -227,7 +235,7 @@ pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
         let table = step::row_table(words, token);
         let q = part(&heads.q, token, 0, q_dim);
         let to = &mut out[token * q_dim..][..q_dim];
-        heads.rotate(&q, 0, to, rotary, shape.q_scale, shape);
+        heads.rotate(&q, 0, to, rotary, shape.query_factor(position), shape);
         if shape.only_queries {
             continue;
         }

@@ -50,6 +50,19 @@ pub struct RouteShape {
     pub is_sigmoid: bool,
     /// Factor of shares.
     pub scale: f32,
+    /// Groups of experts, if experts are chosen from some of them.
+    pub groups: Option<ExpertGroups>,
+}
+
+/// Groups of experts whose numbers follow each other, of which a token chooses some, and then its experts in these. A group
+/// is as good as its best expert, or, where shares are sigmoids, as the sum of its two best
+/// (DeepSeek-AI 2024, <https://arxiv.org/abs/2412.19437>).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExpertGroups {
+    /// How many there are, a divisor of the number of experts.
+    pub count: usize,
+    /// How many a token chooses. Together they have at least as many experts as a token uses.
+    pub used: usize,
 }
 
 /// The number that is added to a sum of sigmoids, as in LFM2.
@@ -102,6 +115,13 @@ pub fn kernel(shape: RouteShape, has_bias: bool, has_scales: bool) -> Kernel {
             .module(wgsl!("shared/expert_scale/scales")),
         false => kernel.module(wgsl!("shared/expert_scale/none")),
     };
+    let kernel = match shape.groups {
+        Some(groups) => kernel
+            .constant("GROUPS", groups.count)
+            .constant("GROUPS_USED", groups.used)
+            .module(wgsl!("shared/expert_groups/best")),
+        None => kernel.module(wgsl!("shared/expert_groups/none")),
+    };
     kernel
         .constant("EXPERTS", shape.experts)
         .constant("USED", shape.used)
@@ -134,22 +154,26 @@ pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
     let scale = |expert: usize| scales.map_or(1.0, |scales| scales[expert]);
     for row in args.logits.storage::<f32>().chunks_exact(shape.experts) {
         let sigmoid = |expert: usize| 1.0 / (1.0 + (-row[expert]).exp());
-        // NaN sorts below everything else.
-        let place = |expert: usize| {
-            let score = match bias {
-                Some(bias) => sigmoid(expert) + bias[expert],
-                None => row[expert],
-            };
-            (!row[expert].is_nan(), score)
+        let score = |expert: usize| match bias {
+            Some(bias) => sigmoid(expert) + bias[expert],
+            None => row[expert],
         };
-        let mut order: Vec<usize> = (0..row.len()).collect();
-        order.sort_by(|&a, &b| {
-            let by_logit = place(b).partial_cmp(&place(a));
-            by_logit.unwrap_or(std::cmp::Ordering::Equal)
-        });
+        let scores: Vec<f32> = (0..row.len()).map(score).collect();
+        let best = best_first(&scores);
+        let largest = row[best[0]];
         let weight = |expert: usize| match shape.is_sigmoid {
             true => sigmoid(expert),
-            false => (row[expert] - row[order[0]]).exp(),
+            false => (row[expert] - largest).exp(),
+        };
+        let order = match shape.groups {
+            Some(groups) => {
+                let as_sums = |expert: usize| match bias {
+                    Some(_) => scores[expert],
+                    None => sigmoid(expert),
+                };
+                best_first(&without_groups(&scores, groups, shape.is_sigmoid, as_sums))
+            }
+            None => best,
         };
         let chosen = &order[..shape.used];
         let sum: f32 = match (shape.renormalize, shape.is_sigmoid) {
@@ -168,6 +192,42 @@ pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
     )
 }
 
+/// The numbers of `scores`, the largest one first: the lower number on ties, NaN last.
+fn best_first(scores: &[f32]) -> Vec<usize> {
+    let place = |i: usize| (!scores[i].is_nan(), scores[i]);
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by(|&a, &b| {
+        let by_score = place(b).partial_cmp(&place(a));
+        by_score.unwrap_or(std::cmp::Ordering::Equal)
+    });
+    order
+}
+
+/// The scores of experts in the best groups; those of all others are NaN. `as_sums` are the scores that are added up.
+fn without_groups(
+    scores: &[f32],
+    groups: ExpertGroups,
+    are_sums: bool,
+    as_sums: impl Fn(usize) -> f32,
+) -> Vec<f32> {
+    let len = scores.len() / groups.count;
+    let of_groups = scores.chunks_exact(len).enumerate().map(|(group, scores)| {
+        let best = best_first(scores);
+        match are_sums {
+            true => best[..2].iter().map(|it| as_sums(group * len + it)).sum(),
+            false => scores[best[0]],
+        }
+    });
+    let chosen = best_first(&of_groups.collect::<Vec<f32>>());
+    let chosen = &chosen[..groups.used];
+    let experts = scores.iter().enumerate();
+    let kept = experts.map(|(expert, score)| match chosen.contains(&(expert / len)) {
+        true => *score,
+        false => f32::NAN,
+    });
+    kept.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,6 +243,7 @@ mod tests {
                     renormalize,
                     is_sigmoid,
                     scale: 1.0,
+                    groups: renormalize.then_some(ExpertGroups { count: 8, used: 4 }),
                 };
                 kernel(shape, has_bias, renormalize)
             }));

@@ -4,7 +4,7 @@ use inpage_cpu::lanes::activation::Activation;
 
 use super::{
     arithmetic::Arithmetic,
-    attention::AttentionShape,
+    attention::{AttentionShape, Window},
     kv_memory::KvFormat,
     matrix::MatrixShape,
     rope_kv::RopeShape,
@@ -126,11 +126,15 @@ pub(super) fn heads() -> Vec<(RopeShape, AttentionShape, Option<f32>, KvFormat)>
             rope_dims,
             magnitude: 1.0,
             q_scale: 0.1,
+            temperature: None,
             at: [0, 8 * head_dim, 10 * head_dim],
             stride: [12 * head_dim; 3],
         };
-        for (window, soft_cap, norm_eps) in [(None, None, None), (Some(70), Some(50.0), Some(1e-6))]
-        {
+        for (window, soft_cap, norm_eps) in [
+            (None, None, None),
+            (Some(Window::Sliding(70)), Some(50.0), Some(1e-6)),
+            (Some(Window::Chunk(70)), None, None),
+        ] {
             let shape = AttentionShape {
                 heads: 8,
                 kv_heads: 2,

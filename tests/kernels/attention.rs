@@ -6,10 +6,10 @@ use std::ops::Range;
 use burn::tensor::Device;
 use inpage::ops::{
     Variant,
-    attention::{AttentionShape, attention},
+    attention::{AttentionShape, Window, attention},
     attention_split::{self, attention_split},
     kv_memory::{KvFormat, KvMemory},
-    rope_kv::{RopeShape, rope_kv, turns},
+    rope_kv::{RopeShape, Temperature, rope_kv, turns},
     step::{PAGE_TOKENS, Segment, Step},
 };
 
@@ -25,7 +25,7 @@ struct Layer {
     head_dim: usize,
     neox: bool,
     rope_dims: usize,
-    window: Option<usize>,
+    window: Option<Window>,
     soft_cap: Option<f32>,
     has_norm: bool,
     /// The weights of the norm come after the rotation.
@@ -34,6 +34,7 @@ struct Layer {
     norms_values: bool,
     /// Keys and values are written by another layer before.
     only_queries: bool,
+    temperature: Option<Temperature>,
 }
 
 const PLAIN: Layer = Layer {
@@ -49,10 +50,11 @@ const PLAIN: Layer = Layer {
     has_sinks: false,
     norms_values: false,
     only_queries: false,
+    temperature: None,
 };
 
 /// Workgroups of one, two, three, four (of eight) and seven query heads, and pairs that do not fill a vector.
-const LAYERS: [Layer; 9] = [
+const LAYERS: [Layer; 10] = [
     PLAIN,
     Layer {
         heads: 14,
@@ -69,7 +71,7 @@ const LAYERS: [Layer; 9] = [
         head_dim: 80,
         neox: true,
         rope_dims: 20,
-        window: Some(70),
+        window: Some(Window::Sliding(70)),
         soft_cap: Some(0.5),
         ..PLAIN
     },
@@ -78,7 +80,7 @@ const LAYERS: [Layer; 9] = [
         kv_heads: 3,
         head_dim: 12,
         rope_dims: 8,
-        window: Some(129),
+        window: Some(Window::Sliding(129)),
         has_norm: true,
         ..PLAIN
     },
@@ -88,7 +90,7 @@ const LAYERS: [Layer; 9] = [
         head_dim: 256,
         neox: true,
         rope_dims: 256,
-        window: Some(3),
+        window: Some(Window::Sliding(3)),
         soft_cap: Some(30.0),
         has_norm: true,
         has_sinks: true,
@@ -128,10 +130,23 @@ const LAYERS: [Layer; 9] = [
         head_dim: 32,
         neox: true,
         rope_dims: 32,
-        window: Some(33),
+        window: Some(Window::Sliding(33)),
         has_norm: true,
         norms_values: true,
         only_queries: true,
+        ..PLAIN
+    },
+    Layer {
+        heads: 6,
+        kv_heads: 2,
+        head_dim: 32,
+        rope_dims: 32,
+        window: Some(Window::Chunk(131)),
+        temperature: Some(Temperature {
+            tokens: 50,
+            offset: 1,
+            growth: 0.4,
+        }),
         ..PLAIN
     },
 ];
@@ -176,6 +191,7 @@ impl Layer {
             rope_dims: self.rope_dims,
             magnitude: 1.0,
             q_scale: self.q_scale(),
+            temperature: self.temperature,
             at: [0, self.q_dim(), self.q_dim() + self.kv_dim()],
             stride: [self.stride(); 3],
         }
@@ -246,7 +262,15 @@ impl Layer {
         let attended = |position: usize, h: usize| {
             let kv_head = h * self.kv_heads / self.heads;
             let query = self.rotated(head(position, h), norm, 0, position);
-            let sees = |past: &usize| self.window.is_none_or(|w| *past + w > position);
+            let sees = |past: &usize| match self.window {
+                None => true,
+                Some(Window::Sliding(tokens)) => *past + tokens > position,
+                Some(Window::Chunk(tokens)) => past / tokens >= position / tokens,
+            };
+            let temperature = self.temperature.map_or(1.0, |it| {
+                let steps = ((position + it.offset) / it.tokens) as f64;
+                1.0 + f64::from(it.growth) * (1.0 + steps).ln()
+            });
             let end = match image.contains(&position) {
                 true => image.end,
                 false => position + 1,
@@ -254,7 +278,7 @@ impl Layer {
             let seen: Vec<usize> = (0..end).filter(sees).collect();
             let weights = seen.iter().map(|&past| {
                 let products = query.iter().zip(&keys[past][kv_head]).map(|(a, b)| a * b);
-                let score = products.sum::<f64>() * f64::from(self.q_scale());
+                let score = products.sum::<f64>() * f64::from(self.q_scale()) * temperature;
                 let cap = self.soft_cap.map(f64::from);
                 cap.map_or(score, |cap| cap * (score / cap).tanh()).exp()
             });
@@ -460,6 +484,7 @@ fn attention_of_every_kind_follows_its_formula() {
         (LAYERS[5], KvFormat::Q8_0),
         (LAYERS[7], KvFormat::F16),
         (LAYERS[8], KvFormat::Q8_0),
+        (LAYERS[9], KvFormat::F16),
     ] {
         Sequences::new(layer, format, &[292], &mut noise).check(&steps);
     }
@@ -515,6 +540,7 @@ fn batches_of_every_kind_follow_their_formula() {
         (LAYERS[3], KvFormat::F32),
         (LAYERS[3], KvFormat::F16),
         (LAYERS[1], KvFormat::Q8_0),
+        (LAYERS[9], KvFormat::F32),
     ] {
         let tokens = lengths.map(|length| length + 5);
         Sequences::new(layer, format, &tokens, &mut noise).check(&steps);
@@ -531,7 +557,7 @@ fn long_contexts_follow_their_formula() {
         (&[(0, 1), (1, 1)], 2),
     ];
     let mut noise = Noise(24);
-    for window in [None, Some(2055)] {
+    for window in [None, Some(Window::Sliding(2055)), Some(Window::Chunk(2056))] {
         let layer = Layer {
             heads: 16,
             kv_heads: 16,
@@ -561,7 +587,7 @@ fn positions_of_32k_follow_their_formula() {
     // lavapipe ends the loops of a shader after 65,535 iterations in total, so many tokens attend to fewer keys.
     for (window, tokens, steps) in [
         (None, 32_768, &few[..]),
-        (Some(4097), 32_768, &many[..]),
+        (Some(Window::Sliding(4097)), 32_768, &many[..]),
         (None, 5000, &many[..]),
     ] {
         let layer = Layer { window, ..layer };
@@ -579,6 +605,7 @@ fn few_tokens_at_once_equal_single_tokens_bit_for_bit() {
         (LAYERS[2], KvFormat::F32),
         (LAYERS[2], KvFormat::F16),
         (LAYERS[5], KvFormat::Q8_0),
+        (LAYERS[9], KvFormat::F16),
     ] {
         let sequences = Sequences::new(layer, format, &[133], &mut Noise(23));
         sequences.check_few_tokens();

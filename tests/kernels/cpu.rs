@@ -216,9 +216,22 @@ fn experts_equal_their_twins() {
                 let (gate, up) = (&gate[i], &up[i]);
                 values(match tokens <= 8 {
                     true => {
-                        let norm = Some((tensor(&norm, [dim], &device), 1e-5));
-                        let (x, to, act) = (of_x(), routed(), activation);
-                        expert_gated_matvec(x, norm, gate, up, ffn_dim, to, None, act, variant)
+                        let has_factors = tokens > 1;
+                        let norm = (tensor(&norm, [dim], &device), 1e-5);
+                        let norm = (!has_factors).then_some(norm);
+                        let factors = has_factors.then(|| tensor(&shares, [tokens, USED], &device));
+                        expert_gated_matvec(
+                            of_x(),
+                            norm,
+                            gate,
+                            up,
+                            ffn_dim,
+                            routed(),
+                            None,
+                            factors,
+                            activation,
+                            variant,
+                        )
                     }
                     false => {
                         let groups = group_experts(routed(), EXPERTS);
@@ -232,6 +245,7 @@ fn experts_equal_their_twins() {
                             USED,
                             groups,
                             Some(biases),
+                            None,
                             activation,
                             variant,
                         )

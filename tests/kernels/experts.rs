@@ -13,7 +13,7 @@ use inpage::{
         group_experts::{NONE, TILE_PAIRS, group_experts},
         matrix::Matrix,
         matvec::MAX_TOKENS,
-        route_experts::{RouteShape, Routes, route_experts},
+        route_experts::{ExpertGroups, RouteShape, Routes, route_experts},
         sum_experts::sum_experts,
         write_words,
     },
@@ -49,6 +49,7 @@ fn routes_equal_their_twin_and_the_formula() {
                 renormalize,
                 is_sigmoid: false,
                 scale: 1.0,
+                groups: None,
             };
             let scales = noise.floats(experts);
             let run = |device: &Device| {
@@ -105,6 +106,108 @@ fn routed(logits: &[f32], shape: RouteShape) -> (Vec<u32>, Vec<f64>) {
     (chosen, shares)
 }
 
+/// Groups of a size that is no power of two, with and without sigmoids and their biases.
+#[test]
+fn routes_in_groups_equal_their_twin_and_the_formula() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(26));
+    for (experts, used, count, chosen, tokens) in
+        [(15, 4, 5, 2, 9), (6, 2, 3, 2, 1), (256, 8, 8, 4, 3)]
+    {
+        for (is_sigmoid, has_bias) in [(false, false), (true, false), (true, true)] {
+            let logits: Vec<f32> = noise
+                .floats(tokens * experts)
+                .iter()
+                .map(|v| 3.0 * v)
+                .collect();
+            let bias = noise.floats(experts);
+            let groups = ExpertGroups {
+                count,
+                used: chosen,
+            };
+            let shape = RouteShape {
+                experts,
+                used,
+                renormalize: is_sigmoid,
+                is_sigmoid,
+                scale: 1.0,
+                groups: Some(groups),
+            };
+            let run = |device: &Device| {
+                let routes = route_experts(
+                    tensor(&logits, [tokens, experts], device),
+                    has_bias.then(|| tensor(&bias, [experts], device)),
+                    None,
+                    shape,
+                );
+                (words(routes.experts), values(routes.shares))
+            };
+            let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));
+            assert_eq!(on_gpu.0, on_cpu.0, "{shape:?}");
+            assert_close(&format!("{shape:?}"), &on_gpu.1, &on_cpu.1, 1e-5);
+            for (token, logits) in logits.chunks_exact(experts).enumerate() {
+                let bias = has_bias.then_some(&bias[..]);
+                let expected = routed_in_groups(logits, bias, shape, groups);
+                let found = &on_cpu.0[token * used..][..used];
+                assert_eq!(found, expected, "{shape:?}");
+                let weight = |expert: &u32| {
+                    let logit = f64::from(logits[*expert as usize]);
+                    if is_sigmoid {
+                        1.0 / (1.0 + (-logit).exp())
+                    } else {
+                        logit.exp()
+                    }
+                };
+                let sum: f64 = match is_sigmoid {
+                    true => expected.iter().map(weight).sum(),
+                    // Experts that are left out have a part in the softmax.
+                    false => (0..experts as u32).map(|it| weight(&it)).sum(),
+                };
+                for (share, expert) in on_cpu.1[token * used..].iter().zip(&expected) {
+                    let exact = weight(expert) / sum;
+                    assert!((f64::from(*share) - exact).abs() < 1e-5, "{shape:?}");
+                }
+            }
+        }
+    }
+}
+
+/// The experts of a token in f64: the best groups, then the best experts in them.
+fn routed_in_groups(
+    logits: &[f32],
+    bias: Option<&[f32]>,
+    shape: RouteShape,
+    groups: ExpertGroups,
+) -> Vec<u32> {
+    let scores: Vec<f64> = (0..shape.experts)
+        .map(|expert| {
+            let logit = f64::from(logits[expert]);
+            let score = if shape.is_sigmoid {
+                1.0 / (1.0 + (-logit).exp())
+            } else {
+                logit
+            };
+            score + bias.map_or(0.0, |bias| f64::from(bias[expert]))
+        })
+        .collect();
+    let len = shape.experts / groups.count;
+    let best = |of: &dyn Fn(usize) -> f64, numbers: Vec<usize>| {
+        let mut numbers = numbers;
+        numbers.sort_by(|a, b| of(*b).total_cmp(&of(*a)));
+        numbers
+    };
+    let score = |expert: usize| scores[expert];
+    let of_group = |group: usize| {
+        let experts = best(&score, (group * len..(group + 1) * len).collect());
+        let counted = if shape.is_sigmoid { 2 } else { 1 };
+        experts[..counted].iter().map(|it| score(*it)).sum::<f64>()
+    };
+    let chosen = best(&of_group, (0..groups.count).collect());
+    let chosen = &chosen[..groups.used];
+    let experts = (0..shape.experts).filter(|it| chosen.contains(&(it / len)));
+    let experts = best(&score, experts.collect());
+    experts[..shape.used].iter().map(|it| *it as u32).collect()
+}
+
 #[test]
 fn routes_of_invalid_logits_are_still_experts() {
     let (gpu, cpu) = (gpu(), Device::flex());
@@ -125,6 +228,7 @@ fn routes_of_invalid_logits_are_still_experts() {
                 renormalize,
                 is_sigmoid: false,
                 scale: 1.0,
+                groups: None,
             };
             let routes = route_experts(
                 tensor(&logits, [rows.len(), EXPERTS], device),
@@ -235,19 +339,20 @@ fn experts_equal_their_twins() {
                     let experts = experts_of(&experts, USED, device);
                     let inner = tensor(&inner, [tokens * USED, ffn_dim], device);
                     let shares = tensor(&shares, [tokens, USED], device);
-                    let has_biases = i_case % 2 == 1;
+                    let (has_biases, has_factors) = (i_case % 3 == 1, i_case % 3 == 2);
                     let biases = |values: &[f32]| {
                         let shape = [EXPERTS, values.len() / EXPERTS];
                         has_biases.then(|| tensor(values, shape, device))
                     };
                     let (of_gate, of_down) = (biases(&gate_biases), biases(&down_biases));
+                    let factors = has_factors.then(|| shares.clone());
                     let routes = Routes {
                         experts: experts.clone(),
                         shares,
                     };
                     if tokens <= MAX_TOKENS {
                         let norm = (tensor(&norm, [dim], device), EPS);
-                        let norm = (!has_biases).then_some(norm);
+                        let norm = (!has_biases && !has_factors).then_some(norm);
                         let to = experts.clone();
                         let gated = expert_gated_matvec(
                             x.clone(),
@@ -257,6 +362,7 @@ fn experts_equal_their_twins() {
                             ffn_dim,
                             to,
                             of_gate,
+                            factors,
                             activation,
                             variant,
                         );
@@ -267,7 +373,7 @@ fn experts_equal_their_twins() {
                                 down,
                                 of_down,
                                 routes,
-                                (i_case % 3 > 0).then_some(x),
+                                (i_case % 2 > 0).then_some(x),
                                 dim,
                                 variant,
                             )),
@@ -283,6 +389,7 @@ fn experts_equal_their_twins() {
                             USED,
                             to,
                             of_gate,
+                            factors,
                             activation,
                             variant,
                         );
@@ -293,7 +400,7 @@ fn experts_equal_their_twins() {
                                 products,
                                 routes,
                                 of_down,
-                                (i_case % 3 > 0).then_some(x),
+                                (i_case % 2 > 0).then_some(x),
                             )),
                         }
                     }
@@ -332,7 +439,9 @@ fn layers(
         ffn_gate_inp_bias: None,
         bias: None,
         is_sigmoid: false,
+        scales_inputs: false,
         scale: 1.0,
+        groups: None,
         ffn_gate_exps: experts.gate[i].clone(),
         ffn_up_exps: experts.up[i].clone(),
         ffn_down_exps: experts.down[i].clone(),
@@ -391,6 +500,7 @@ fn formula(layer: &ExpertFeedForward, x: &[f32]) -> Vec<f32> {
         renormalize: layer.renormalize,
         is_sigmoid: false,
         scale: 1.0,
+        groups: None,
     };
     let mut out = Vec::new();
     for x in x.chunks_exact(dim) {

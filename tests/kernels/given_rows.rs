@@ -69,6 +69,7 @@ fn rope(by_parts: bool) -> RopeShape {
         rope_dims: HEAD_DIM,
         magnitude: 1.0,
         q_scale: 0.2,
+        temperature: None,
         at: [0, Q_DIM, Q_DIM + KV_DIM],
         stride: [STRIDE; 3],
     }

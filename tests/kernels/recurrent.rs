@@ -272,6 +272,7 @@ fn sigmoid_routes_equal_their_twin_and_the_formula() {
         let logits = noise.floats(tokens * experts);
         let bias = noise.floats(experts);
         let shape = RouteShape {
+            groups: None,
             experts,
             used,
             renormalize: true,

@@ -49,6 +49,7 @@ fn attention_equals_its_twin() {
             rope_dims: head_dim,
             magnitude: 1.0,
             q_scale: (head_dim as f32).sqrt().recip(),
+            temperature: None,
             at: [0, q_dim, q_dim + kv_dim],
             stride: [stride; 3],
         };
@@ -140,6 +141,7 @@ fn batched_attention(head_dim: usize, format: KvFormat) {
         rope_dims: head_dim,
         magnitude: 1.0,
         q_scale: (head_dim as f32).sqrt().recip(),
+        temperature: None,
         at: [0, q_dim, q_dim + kv_dim],
         stride: [stride; 3],
     };
@@ -232,6 +234,7 @@ fn copy_page_equals_its_twin() {
             rope_dims: kv_dim,
             magnitude: 1.0,
             q_scale: (kv_dim as f32).sqrt().recip(),
+            temperature: None,
             at: [0; 3],
             stride: [kv_dim; 3],
         };
@@ -275,6 +278,7 @@ fn keys_and_values_stay_finite() {
         rope_dims: 4,
         magnitude: 1.0,
         q_scale: 0.5,
+        temperature: None,
         at: [0; 3],
         stride: [4; 3],
     };

@@ -5,7 +5,7 @@ use burn::tensor::Device;
 use inpage::ops::{
     Variant,
     add_token_type::add_token_type,
-    attention::{AttentionShape, whole_attention},
+    attention::{AttentionShape, Window, whole_attention},
     kv_memory::{KvFormat, KvMemory},
     rope_kv::{RopeShape, rope_kv, turns},
     step::{PAGE_TOKENS, Segment, Step},
@@ -28,14 +28,14 @@ const SHAPES: [AttentionShape; 4] = [
         heads: 6,
         kv_heads: 2,
         head_dim: 64,
-        window: Some(9),
+        window: Some(Window::Sliding(9)),
         ..PLAIN
     },
     AttentionShape {
         heads: 2,
         kv_heads: 1,
         head_dim: 256,
-        window: Some(1),
+        window: Some(Window::Sliding(1)),
         soft_cap: Some(0.5),
     },
     AttentionShape {
@@ -130,6 +130,7 @@ fn attended_at(
         rope_dims: 0,
         magnitude: 1.0,
         q_scale: 0.3,
+        temperature: None,
         at: [0, shape.q_dim(), shape.q_dim() + shape.kv_dim()],
         stride: [stride(shape); 3],
     };
@@ -159,7 +160,7 @@ fn naive(shape: AttentionShape, lengths: &[usize], rows: &[f32]) -> Vec<f32> {
                 let q = &own[i][head * shape.head_dim..][..shape.head_dim];
                 let kv_at = head / (shape.heads / shape.kv_heads) * shape.head_dim;
                 let part = |j: usize, at: usize| &own[j][at + kv_at..][..shape.head_dim];
-                let window = shape.window.unwrap_or(usize::MAX);
+                let window = shape.window.map_or(usize::MAX, Window::tokens);
                 let seen = (0..length).filter(|j| j.abs_diff(i) < window);
                 let weighted = seen.map(|j| {
                     let products = q.iter().zip(part(j, shape.q_dim()));

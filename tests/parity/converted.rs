@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Names in `tests/parity/converted`, and the tolerance of their files: the factors of Falcon-H1 are rounded to f16 in them.
-const MODELS: [(&str, f32); 7] = [
+const MODELS: [(&str, f32); 9] = [
     ("falcon-h1", 0.005),
     ("falcon-h1-groups", 0.005),
     ("nanbeige", 0.005),
@@ -25,6 +25,8 @@ const MODELS: [(&str, f32); 7] = [
     ("qwen3next", 0.005),
     ("deepseek2", 0.005),
     ("deepseek2-joined", 0.005),
+    ("deepseek3", 0.005),
+    ("llama4", 0.005),
 ];
 
 fn path(name: &str) -> PathBuf {

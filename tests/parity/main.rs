@@ -33,6 +33,7 @@ mod prefixes;
 mod quantized;
 mod recent_folders;
 mod recurrent;
+mod recurrent_adapters;
 mod references;
 mod references_2026;
 mod rerankers;

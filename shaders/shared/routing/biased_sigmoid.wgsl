@@ -11,3 +11,11 @@ fn routing_key(bits: u32, expert: u32) -> u32 {
 fn routing_weight(bits: u32, largest: u32) -> f32 {
     return 1.0 / (1.0 + exp(-value_of(order_of(bits))));
 }
+
+// That of the sum of the two largest sums of a sigmoid and its bias (DeepSeek-V3).
+fn routing_group_key(largest: u32, second: u32) -> u32 {
+    if (second == 0u) {
+        return 0u;
+    }
+    return order_of(bitcast<u32>(value_of(largest) + value_of(second)));
+}

@@ -34,13 +34,43 @@ pub struct RopeShape {
     pub magnitude: f32,
     /// Factor of queries after the rotation; `1 / sqrt(head_dim)` in most models.
     pub q_scale: f32,
+    /// A further factor of queries, if there is one.
+    pub temperature: Option<Temperature>,
     /// First columns of q, k and v in their rows.
     pub at: [usize; 3],
     /// Row lengths of the tensors that hold q, k and v.
     pub stride: [usize; 3],
 }
 
+/// A factor of queries that grows with the context (Nakanishi 2025, <https://arxiv.org/abs/2501.19399>):
+/// `1 + growth * ln(1 + floor((position + offset) / tokens))`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Temperature {
+    /// Positions with the same factor; at least 1.
+    pub tokens: usize,
+    /// Added to positions.
+    pub offset: usize,
+    /// How much it grows.
+    pub growth: f32,
+}
+
+impl Temperature {
+    /// The factor of a query at `position`.
+    #[inline]
+    pub fn factor(self, position: usize) -> f32 {
+        let steps = (position + self.offset) / self.tokens;
+        1.0 + self.growth * ((1 + steps) as f32).ln()
+    }
+}
+
 impl RopeShape {
+    /// The factor of a query at `position` after the rotation.
+    #[inline]
+    pub fn query_factor(self, position: usize) -> f32 {
+        let temperature = self.temperature.map_or(1.0, |it| it.factor(position));
+        self.q_scale * temperature
+    }
+
     /// Elements of all query heads.
     pub fn q_dim(self) -> usize {
         self.heads * self.head_dim
@@ -121,7 +151,8 @@ impl Kernel for Rope<'_> {
             rotation.turn_to::<L>(*row, input.turns);
             let q = part(input.qkv[0], shape, i, 0, q_dim);
             let out = &mut q_out[i * q_dim..][..q_dim];
-            rotation.rotate::<L>(q, input.norm, 0, shape.q_scale, out);
+            let factor = shape.query_factor(row.position());
+            rotation.rotate::<L>(q, input.norm, 0, factor, out);
             if shape.only_queries {
                 continue;
             }

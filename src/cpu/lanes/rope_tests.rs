@@ -31,6 +31,11 @@ fn shapes() -> Vec<RopeShape> {
                 rope_dims,
                 magnitude: 1.25,
                 q_scale: 0.1,
+                temperature: (head_dim % 32 == 0).then_some(Temperature {
+                    tokens: 3,
+                    offset: 1,
+                    growth: 0.3,
+                }),
                 at: [4, 6 * head_dim, 8 * head_dim],
                 stride: [10 * head_dim + 4; 3],
             });
@@ -128,6 +133,14 @@ fn heads_are_rotated_and_stored() {
     }
 }
 
+/// The further factor of a query.
+fn temperature(shape: RopeShape, position: usize) -> f64 {
+    shape.temperature.map_or(1.0, |it| {
+        let steps = ((position + it.offset) / it.tokens) as f64;
+        1.0 + f64::from(it.growth) * steps.ln_1p()
+    })
+}
+
 #[expect(clippy::too_many_arguments)]
 fn check(
     tensor: &[f32],
@@ -150,7 +163,7 @@ fn check(
                 turns,
                 row.position(),
                 shape,
-                f64::from(shape.q_scale),
+                f64::from(shape.q_scale) * temperature(shape, row.position()),
             );
             for (at, exact) in exact.into_iter().enumerate() {
                 assert_close(q_out[(i * shape.heads + head) * dim + at], exact, 1e-6);

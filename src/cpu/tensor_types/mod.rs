@@ -98,7 +98,8 @@ const UNSUPPORTED: &[(u32, &str)] = &[
     (31, "Q4_0_4_4"),
     (32, "Q4_0_4_8"),
     (33, "Q4_0_8_8"),
-    (36, "IQ4_NL_4_4"),
+    // ggml gave up the number, and bitnet.cpp has another type with it.
+    (36, "I2_S or IQ4_NL_4_4"),
     (37, "IQ4_NL_4_8"),
     (38, "IQ4_NL_8_8"),
 ];

@@ -25,8 +25,10 @@ pub struct Parameter {
 pub enum Form {
     /// Its elements, with a number added to each.
     Plus(f32),
-    /// The columns of the matrix as rows.
+    /// The columns of the matrix as rows; of each matrix, if there are several.
     Transposed,
+    /// The same of the first half (0) or the second half (1) of the columns.
+    TransposedHalf(u64),
     /// `-exp(x)` of each element.
     NegatedExp,
     /// The first half (0) or the second half (1) of the rows, of each expert if it has experts.

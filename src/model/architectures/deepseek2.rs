@@ -6,10 +6,10 @@ use super::{
     shared::{EXPERT_TENSORS, set_experts_beside},
 };
 use crate::{
-    Result,
+    Error, Result,
     model::config::{
-        ConfigJson, FeedForwardKind, Keys, Latent, LeadingDense, ModelConfig, RopePairs, Scaling,
-        Shared,
+        ConfigJson, DenseLayers, DensePlaces, ExpertGroups, Experts, FeedForwardKind, Keys, Latent,
+        ModelConfig, RopePairs, Scaling, Shared,
     },
 };
 
@@ -29,6 +29,8 @@ pub const ARCHITECTURE: Architecture = Architecture {
         ("moe_intermediate_size", "expert_feed_forward_length"),
         ("n_shared_experts", "expert_shared_count"),
         ("first_k_dense_replace", "leading_dense_block_count"),
+        ("n_group", "expert_group_count"),
+        ("topk_group", "expert_group_used_count"),
     ],
     json_numbers: &[("routed_scaling_factor", "expert_weights_scale")],
     tensors: &[TENSORS, EXPERT_TENSORS],
@@ -77,6 +79,8 @@ const SIGMOID: u32 = 2;
 /// The factor by which YaRN's magnitude grows with the logarithm of the longer context. Files hold its product with a
 /// multiplier.
 const YARN_GROWTH: f32 = 0.1;
+/// Groups of experts, and how many of them a token chooses, where a `config.json` of DeepSeek V3 does not state them.
+const V3_GROUPS: (u32, u32) = (8, 4);
 const YARN_MULTIPLIER: &str = "rope.scaling.yarn_log_multiplier";
 
 fn read_json(json: &mut ConfigJson) -> Result<()> {
@@ -86,9 +90,21 @@ fn read_json(json: &mut ConfigJson) -> Result<()> {
     json.require(key, json.bool(key)? != Some(true))?;
     let key = "rope_interleave";
     json.require(key, json.bool(key)? != Some(false))?;
-    // Groups of experts, of which only some are chosen from.
-    let key = "n_group";
-    json.require(key, json.size(key)?.is_none_or(|groups| groups <= 1))
+    // How experts are chosen: of all, or of some groups.
+    let key = "topk_method";
+    let (default, grouped) = match json.str("model_type")? {
+        Some("deepseek_v3") => ("noaux_tc", "noaux_tc"),
+        _ => ("greedy", "group_limited_greedy"),
+    };
+    let method = json.str(key)?.unwrap_or(default);
+    json.require(key, [default, grouped].contains(&method))?;
+    if method != grouped {
+        json.remove("n_group");
+    } else if default == grouped && json.get("n_routed_experts").is_some() {
+        json.add("n_group", V3_GROUPS.0);
+        json.add("topk_group", V3_GROUPS.1);
+    }
+    Ok(())
 }
 
 fn add_keys(json: &ConfigJson, add: AddKey) -> Result<()> {
@@ -175,12 +191,6 @@ fn set_feed_forward(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     if keys.size_or_zero("expert_count")?.is_none() {
         return Ok(());
     }
-    if keys
-        .size_or_zero("expert_group_count")?
-        .is_some_and(|groups| groups > 1)
-    {
-        return Err(keys.unsupported("groups of experts"));
-    }
     let width = keys.size("expert_feed_forward_length")?;
     let shared = keys.size_or_zero("expert_shared_count")?;
     let shared = shared.map(|count| Shared {
@@ -196,13 +206,39 @@ fn set_feed_forward(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
             Some(SIGMOID) => true,
             Some(other) => return Err(keys.unsupported(&format!("expert_gating_func {other}"))),
         };
+        experts.groups = groups(keys, experts)?;
     }
     config.experts_scale = keys.positive_or("expert_weights_scale", 1.0)?;
     let dense = keys.size_or_zero("leading_dense_block_count")?;
-    config.leading_dense = dense.map(|layers| LeadingDense {
-        layers,
+    config.dense_layers = dense.map(|layers| DenseLayers {
+        places: DensePlaces::First(layers),
         ffn_dim: config.ffn_dim,
     });
     config.ffn_dim = width;
     Ok(())
+}
+
+/// The groups that experts are chosen from.
+fn groups(keys: &Keys, experts: &Experts) -> Result<Option<ExpertGroups>> {
+    let Some(count) = keys
+        .size_or_zero("expert_group_count")?
+        .filter(|it| *it > 1)
+    else {
+        return Ok(None);
+    };
+    let used = keys.size("expert_group_used_count")?;
+    // As many experts as a sum has.
+    let least = if experts.is_sigmoid { 2 } else { 1 };
+    let len = experts.count / count;
+    let is_valid = experts.count.is_multiple_of(count)
+        && len >= least
+        && used <= count
+        && used * len >= experts.used;
+    match is_valid {
+        true => Ok((used < count).then_some(ExpertGroups { count, used })),
+        false => Err(Error::InvalidModelFile(format!(
+            "{} of {} experts in {used} of {count} groups",
+            experts.used, experts.count
+        ))),
+    }
 }

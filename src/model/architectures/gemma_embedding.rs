@@ -4,7 +4,7 @@
 use super::{architecture::Architecture, gemma3};
 use crate::{
     Result,
-    model::config::{Keys, ModelConfig},
+    model::config::{Keys, ModelConfig, Window},
 };
 
 pub const ARCHITECTURE: Architecture = Architecture {
@@ -20,7 +20,7 @@ fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     config.is_causal = false;
     // A token sees half of the window on each side.
     for layer in &mut config.layers {
-        layer.window = layer.window.map(|tokens| tokens / 2 + 1);
+        layer.window = layer.window.map(|it| Window::Sliding(it.tokens() / 2 + 1));
     }
     Ok(())
 }

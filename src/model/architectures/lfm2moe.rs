@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     Result,
-    model::config::{ConfigJson, FeedForwardKind, Keys, LeadingDense, ModelConfig},
+    model::config::{ConfigJson, DenseLayers, DensePlaces, FeedForwardKind, Keys, ModelConfig},
 };
 
 pub const ARCHITECTURE: Architecture = Architecture {
@@ -77,8 +77,8 @@ fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
         experts.is_sigmoid = true;
     }
     let dense = keys.size_or_zero("leading_dense_block_count")?;
-    config.leading_dense = dense.map(|layers| LeadingDense {
-        layers,
+    config.dense_layers = dense.map(|layers| DenseLayers {
+        places: DensePlaces::First(layers),
         ffn_dim: config.ffn_dim,
     });
     config.ffn_dim = keys.size("expert_feed_forward_length")?;

@@ -1,10 +1,10 @@
 //! Ministral 3 (Mistral AI 2025): a Llama with YaRN. Queries beyond the original context have a factor that grows with their
-//! position, which is not computed: contexts end there.
+//! position.
 
 use super::{architecture::Architecture, llama};
 use crate::{
     Result,
-    model::config::{ConfigJson, Keys, ModelConfig, Scaling},
+    model::config::{ConfigJson, Keys, ModelConfig, Scaling, Temperature},
 };
 
 pub const ARCHITECTURE: Architecture = Architecture {
@@ -26,18 +26,21 @@ const TEMPERATURE: &str = "llama_4_scaling_beta";
 
 fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     llama::configure(keys, config)?;
-    let is_scaled = keys.positive("attention.temperature_scale")?.is_some();
-    let scaling = config.rope().map(|rope| rope.scaling);
-    if let (
-        true,
-        Some(Scaling::Yarn {
-            original_tokens, ..
-        }),
-    ) = (is_scaled, scaling)
-    {
-        config.context_tokens = config.context_tokens.min(original_tokens);
-    } else if is_scaled {
+    let Some(growth) = keys.positive("attention.temperature_scale")? else {
+        return Ok(());
+    };
+    let Some(Scaling::Yarn {
+        original_tokens, ..
+    }) = config.rope().map(|rope| rope.scaling)
+    else {
         return Err(keys.unsupported("attention.temperature_scale without YaRN"));
+    };
+    for layer in &mut config.layers {
+        layer.temperature = Some(Temperature {
+            tokens: original_tokens,
+            offset: 0,
+            growth,
+        });
     }
     Ok(())
 }

@@ -27,6 +27,7 @@ mod hunyuan_dense;
 mod lfm2;
 mod lfm2moe;
 mod llama;
+mod llama4;
 mod minicpm;
 mod mistral3;
 mod nanbeige;
@@ -65,6 +66,7 @@ pub const MTP_INPUT: &str = "nextn.eh_proj.weight";
 /// All supported architectures.
 const ARCHITECTURES: &[&Architecture] = &[
     &llama::ARCHITECTURE,
+    &llama4::ARCHITECTURE,
     &qwen2::ARCHITECTURE,
     &qwen3::ARCHITECTURE,
     &qwen3moe::ARCHITECTURE,

@@ -101,6 +101,8 @@ fn experts(keys: &Keys, config: &ModelConfig, normalized: bool) -> Result<Expert
         normalized,
         activation: config.feed_forward.activation(),
         is_sigmoid: false,
+        scales_inputs: false,
+        groups: None,
         shared: None,
     };
     if experts.used > experts.count {

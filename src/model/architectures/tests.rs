@@ -3,13 +3,15 @@
 use super::*;
 use crate::{
     model::config::{
-        Activation, FeedForwardKind, LayerRope, NormKind, NormPlaces, Positions, QkNorm, Scaling,
+        Activation, FeedForwardKind, LayerConfig, LayerRope, NormKind, NormPlaces, Positions,
+        QkNorm, Scaling, Temperature, Window,
     },
     tensor_types::TensorType,
     weights::{BytesSource, GgufWriter, MetadataValue},
 };
 
 mod latent;
+mod llama4;
 mod recurrent;
 
 /// A model of `layers` layers, 64 wide with four heads, in a file whose only tensor is an embedding.
@@ -102,7 +104,9 @@ fn windows_and_ropes_follow_their_patterns() {
     let window = [("attention.sliding_window", 32u32.into())];
     let local = |config: &ModelConfig| -> Vec<bool> {
         let layers = config.layers.iter();
-        layers.map(|layer| layer.window == Some(32)).collect()
+        layers
+            .map(|layer| layer.window == Some(Window::Sliding(32)))
+            .collect()
     };
     let gemma2 = read("gemma2", 4, &window).unwrap();
     assert_eq!(local(&gemma2), [true, false, true, false]);
@@ -293,17 +297,23 @@ fn scalings_are_read_where_they_are_written() {
         magnitude: 1.0,
     };
     assert_eq!(phi3(2048), long);
-    // A factor of the scaling that cancels that of the rotated elements, and contexts without the temperature.
+    // A factor of the scaling that cancels that of the rotated elements.
     let mut temperate = yarn.to_vec();
     temperate.push(("rope.scaling.yarn_log_multiplier", 1.0f32.into()));
     temperate.push(("attention.temperature_scale", 0.1f32.into()));
     let mistral3 = read("mistral3", 1, &temperate).unwrap();
-    assert_eq!(mistral3.context_tokens, 1024);
+    let temperature = Temperature {
+        tokens: 1024,
+        offset: 0,
+        growth: 0.1,
+    };
+    assert_eq!(mistral3.layers[0].temperature, Some(temperature));
     match mistral3.rope().unwrap().scaling {
         Scaling::Yarn { magnitude, .. } => assert_eq!(magnitude, 1.0),
         other => panic!("{other:?}"),
     }
-    assert_eq!(read("mistral3", 1, &yarn).unwrap().context_tokens, 4096);
+    let mistral3 = read("mistral3", 1, &yarn).unwrap();
+    assert_eq!(mistral3.layers[0].temperature, None);
     let text = refusal(read("mistral3", 1, &temperate[4..]));
     assert!(text.contains("temperature_scale without YaRN"), "{text}");
     let minicpm = read("minicpm", 4, &[]).unwrap();
@@ -344,7 +354,7 @@ fn encoders_attend_to_everything_and_need_a_pooling() {
     // Half of the window on each side, and the token itself.
     assert_eq!(
         (gemma.layers[0].window, gemma.layers[5].window),
-        (Some(257), None)
+        (Some(Window::Sliding(257)), None)
     );
     let sizes = [
         ("dense_2_feat_in", 64u32.into()),

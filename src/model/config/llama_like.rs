@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     Error, Result,
-    ops::{Activation, NormKind},
+    ops::{
+        Activation, NormKind,
+        route_experts::{MAX_EXPERTS, MAX_USED},
+    },
 };
 
 /// Metadata key of the tokenizer's number of tokens, for files whose metadata do not list them.
@@ -88,7 +91,7 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         has_sinks: false,
         attention_soft_cap: None,
         feed_forward: FeedForwardKind::Gated(Activation::Silu),
-        leading_dense: None,
+        dense_layers: None,
         has_gate_biases: false,
         experts_scale: 1.0,
         embedding_scale: 1.0,
@@ -179,11 +182,16 @@ fn uncomputed_part(config: &ModelConfig) -> Option<&'static str> {
         (Some(rope), LayerRope::Local) => rope.local_dims,
     };
     let has_experts = matches!(config.feed_forward, FeedForwardKind::Experts(_));
+    let experts = config.feed_forward.experts();
     let sizes = || (0..config.layers.len()).map(|layer| config.sizes(layer));
     let parts = [
         (
             has_experts && config.norm_places != NormPlaces::BEFORE,
             "experts whose outputs are normalized",
+        ),
+        (
+            experts.is_some_and(|it| it.count > MAX_EXPERTS || it.used > MAX_USED),
+            "more than 256 experts, or more than 16 of a token",
         ),
         (
             config.norm_places.after && !config.norm.adds_residual(),

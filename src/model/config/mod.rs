@@ -12,10 +12,12 @@ pub mod rope;
 pub use json::ConfigJson;
 pub use keys::Keys;
 pub use model_config::{
-    Experts, FeedForwardKind, Latent, LayerConfig, LayerRope, LayerSizes, LeadingDense, MemoryKind,
-    Mixing, ModelConfig, NormPlaces, Passes, Positions, QkNorm, Shared,
+    DenseLayers, DensePlaces, Experts, FeedForwardKind, Latent, LayerConfig, LayerRope, LayerSizes,
+    MemoryKind, Mixing, ModelConfig, NormPlaces, Passes, Positions, QkNorm, Shared,
 };
 pub use recurrence::{LinearRecurrence, Recurrence, Rule};
 pub use rope::{Rope, RopePairs, RopeParts, Scaling};
 
-pub use crate::ops::{Activation, NormKind};
+pub use crate::ops::{
+    Activation, NormKind, attention::Window, rope_kv::Temperature, route_experts::ExpertGroups,
+};

@@ -1,7 +1,9 @@
 //! A model's hyperparameters: everything that a decoder computes besides its weights.
 
 use super::{embedding::EmbeddingConfig, recurrence::Recurrence, rope::Rope};
-use crate::ops::{Activation, NormKind};
+use crate::ops::{
+    Activation, NormKind, attention::Window, rope_kv::Temperature, route_experts::ExpertGroups,
+};
 
 /// What a model computes besides its weights.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,8 +71,8 @@ pub struct ModelConfig {
     pub attention_soft_cap: Option<f32>,
     /// The feed-forward layers.
     pub feed_forward: FeedForwardKind,
-    /// First layers whose feed-forward is not a mixture.
-    pub leading_dense: Option<LeadingDense>,
+    /// Layers whose feed-forward is not a mixture, if others have one.
+    pub dense_layers: Option<DenseLayers>,
     /// Whether the products with gate and up, and those of experts and their router, may have biases. Adapters leave
     /// them out.
     pub has_gate_biases: bool,
@@ -120,13 +122,14 @@ pub struct Passes {
 }
 
 /// Properties of one layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LayerConfig {
-    /// Sliding window: a token attends to this many tokens, itself included; to this many on each side if
-    /// attention is not causal. All if `None`.
-    pub window: Option<usize>,
+    /// The tokens that a token attends to. All if `None`.
+    pub window: Option<Window>,
     /// Rotary embedding of its queries and keys.
     pub rope: LayerRope,
+    /// A factor of its queries that grows with their position.
+    pub temperature: Option<Temperature>,
     /// What mixes the tokens of a sequence.
     pub mixing: Mixing,
     /// Its sizes, where they are not those of the model.
@@ -140,6 +143,7 @@ impl LayerConfig {
     pub const PLAIN: LayerConfig = LayerConfig {
         window: None,
         rope: LayerRope::Global,
+        temperature: None,
         mixing: Mixing::Attention,
         sizes: None,
         kv_layer: None,
@@ -248,6 +252,8 @@ pub enum QkNorm {
     Heads,
     /// One per head, after rotary embedding.
     RotatedHeads,
+    /// One per head without weights, in layers with rotary embedding.
+    Unweighted,
     /// One over all heads of a token, before rotary embedding.
     Rows,
 }
@@ -308,6 +314,10 @@ pub struct Experts {
     pub activation: Activation,
     /// The weights of experts are sigmoids, and a bias may count for their selection.
     pub is_sigmoid: bool,
+    /// The weights are factors of the experts' inputs instead of their outputs.
+    pub scales_inputs: bool,
+    /// Groups of experts, if experts are chosen from some of them.
+    pub groups: Option<ExpertGroups>,
     /// A feed-forward beside the experts, which all tokens use.
     pub shared: Option<Shared>,
 }
@@ -321,13 +331,31 @@ pub struct Shared {
     pub is_gated: bool,
 }
 
-/// First layers of a mixture that have a gated feed-forward of their own.
+/// Layers of a mixture that have a gated feed-forward of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LeadingDense {
-    /// How many.
-    pub layers: usize,
+pub struct DenseLayers {
+    /// Where they are.
+    pub places: DensePlaces,
     /// Their width.
     pub ffn_dim: usize,
+}
+
+/// Where layers without a mixture are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DensePlaces {
+    /// The first so many.
+    First(usize),
+    /// All but the last of so many, in turn.
+    AllButEvery(usize),
+}
+
+impl DensePlaces {
+    fn contain(self, layer: usize) -> bool {
+        match self {
+            DensePlaces::First(layers) => layer < layers,
+            DensePlaces::AllButEvery(period) => !(layer + 1).is_multiple_of(period),
+        }
+    }
 }
 
 impl ModelConfig {
@@ -367,8 +395,8 @@ impl ModelConfig {
 
     /// Kind and width of the feed-forward of a layer.
     pub fn feed_forward_of(&self, layer: usize) -> (FeedForwardKind, usize) {
-        match self.leading_dense {
-            Some(dense) if layer < dense.layers => {
+        match self.dense_layers {
+            Some(dense) if dense.places.contain(layer) => {
                 let activation = self.feed_forward.activation();
                 (FeedForwardKind::Gated(activation), dense.ffn_dim)
             }
@@ -416,7 +444,7 @@ impl ModelConfig {
     /// Gives the layers whose index `is_local` selects a sliding window of `tokens`.
     pub fn set_windows(&mut self, tokens: Option<usize>, is_local: impl Fn(usize) -> bool) {
         for (i, layer) in self.layers.iter_mut().enumerate() {
-            layer.window = tokens.filter(|_| is_local(i));
+            layer.window = tokens.filter(|_| is_local(i)).map(Window::Sliding);
         }
     }
 }

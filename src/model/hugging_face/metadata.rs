@@ -128,7 +128,7 @@ fn check(config: &ConfigJson, model: &ModelConfig) -> Result<()> {
             .iter()
             .any(|it| kind == it);
         let is_same = is_recurrent == (layer.mixing == Mixing::Recurrence)
-            && (kind == "sliding_attention") == is_local;
+            && (kind == "sliding_attention" || kind == "chunked_attention") == is_local;
         config.require("layer_types", is_same)?;
     }
     for (has_rope, layer) in list("no_rope_layers").zip(&model.layers) {

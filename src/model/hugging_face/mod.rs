@@ -87,6 +87,8 @@ fn text_config(config: ConfigJson) -> Result<ConfigJson> {
 /// # Errors
 /// [`Error::UnsupportedModel`] naming a tensor that the architecture does not have.
 pub(super) fn gguf_name(architecture: &str, name: &str) -> Result<Option<String>> {
+    let in_text = tower::text_name(name);
+    let name = in_text.as_deref().unwrap_or(name);
     let tensors = names::find(architectures::find(architecture)?, &[], name)?;
     let tensor = tensors.into_iter().find(|it| it.expert.is_none());
     Ok(tensor.map(|it| it.name))

@@ -199,6 +199,7 @@ fn ty(name: &str, part: &Part, tied: bool, quantize: Quantize) -> TensorType {
     let stored = match part {
         Part::Rows(stored, _)
         | Part::Transposed(stored)
+        | Part::TransposedHalf(stored, _)
         | Part::Frame(stored, _)
         | Part::Selected(stored, _)
         | Part::ChannelsFirst(stored)

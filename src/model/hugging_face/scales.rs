@@ -126,6 +126,7 @@ impl Scales {
         let tensor = tensor.into_floats()?;
         Ok(match form {
             Form::Transposed => Part::Transposed(tensor),
+            Form::TransposedHalf(half) => Part::TransposedHalf(tensor, half),
             Form::NegatedExp => Part::NegatedExp(tensor),
             Form::Alternate(first) => Part::Alternate(tensor, first),
             Form::HalfRows(half) => {

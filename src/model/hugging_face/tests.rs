@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    model::config::{ModelConfig, RopePairs, embedding::Pooling},
+    model::config::{ModelConfig, RopePairs, Window, embedding::Pooling},
     text::Tokenizer,
     weights::{ByteSource, BytesSource, FileSource},
 };
@@ -93,7 +93,12 @@ fn configs_say_what_gguf_files_say() {
         (mistral.architecture.as_str(), mistral.kv_heads),
         ("llama", 1)
     );
-    assert!(mistral.layers.iter().all(|layer| layer.window == Some(24)));
+    assert!(
+        mistral
+            .layers
+            .iter()
+            .all(|layer| layer.window == Some(Window::Sliding(24)))
+    );
     let rope = mistral.rope().unwrap();
     assert_eq!(rope.pairs, RopePairs::Halves);
     assert!(rope.base == 1e6 && rope.dims == 16);
@@ -115,7 +120,7 @@ fn configs_say_what_gguf_files_say() {
     let gemma = configured("gemma2", gemma).unwrap();
     assert_eq!(gemma.attention_scale, Some(0.125));
     assert_eq!(gemma.attention_soft_cap, Some(3.0));
-    assert_eq!(gemma.layers[0].window, Some(24));
+    assert_eq!(gemma.layers[0].window, Some(Window::Sliding(24)));
     assert_eq!(gemma.layers[1].window, None);
 }
 
@@ -801,11 +806,11 @@ fn the_attention_of_a_folder_chooses_the_architecture() {
     // As in transformers: a token sees half of the window on each side.
     assert_eq!(
         (encoder.layers[0].window, encoder.layers[5].window),
-        (Some(257), None)
+        (Some(Window::Sliding(257)), None)
     );
     let causal = gemma(json!({ "use_bidirectional_attention": false })).unwrap();
     assert_eq!(causal.architecture, "gemma3");
-    assert!(causal.is_causal && causal.layers[0].window == Some(512));
+    assert!(causal.is_causal && causal.layers[0].window == Some(Window::Sliding(512)));
     is_refused(
         gemma(json!({ "use_bidirectional_attention": "all" })),
         &["use_bidirectional_attention"],
@@ -875,8 +880,8 @@ fn members_of_recent_models_are_checked() {
     );
     let gated_later = json!({ "mamba_rms_norm": true, "mamba_norm_before_gate": true });
     refused("falcon_h1", with(gated_later), &["mamba_norm_before_gate"]);
-    let grouped = json!({ "qk_rope_head_dim": 8, "n_group": 8 });
-    refused("deepseek_v2", with(grouped), &["n_group"]);
+    let other = json!({ "qk_rope_head_dim": 8, "topk_method": "noaux_tc" });
+    refused("deepseek_v2", with(other), &["topk_method"]);
     refused(
         "qwen3_next",
         with(json!({ "norm_topk_prob": false })),

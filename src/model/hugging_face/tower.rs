@@ -47,14 +47,17 @@ fn with_text_names(
     tensors: impl Iterator<Item = StoredTensor>,
 ) -> impl Iterator<Item = StoredTensor> {
     tensors.map(|mut tensor| {
-        for (theirs, ours) in TEXT_PREFIXES {
-            if let Some(rest) = tensor.name.strip_prefix(theirs) {
-                tensor.name = format!("{ours}{rest}");
-                break;
-            }
+        if let Some(name) = text_name(&tensor.name) {
+            tensor.name = name;
         }
         tensor
     })
+}
+
+/// The name of a tensor of a text model that is beside a tower, without its prefix.
+pub fn text_name(name: &str) -> Option<String> {
+    let mut prefixes = TEXT_PREFIXES.iter();
+    prefixes.find_map(|(theirs, ours)| Some(format!("{ours}{}", name.strip_prefix(theirs)?)))
 }
 
 /// The name of a tensor of the tower or the projector without its prefix; `None` for those of the text model.

@@ -13,7 +13,7 @@ use crate::ops::{
     matrix::Matrix,
     matvec::MAX_TOKENS,
     product::{matmul, matvec},
-    route_experts::{RouteShape, Routes, route_experts},
+    route_experts::{ExpertGroups, RouteShape, Routes, route_experts},
     sum_experts::sum_experts,
 };
 
@@ -51,8 +51,13 @@ pub struct ExpertFeedForward {
     pub renormalize: bool,
     /// Whether shares are sigmoids instead of a softmax.
     pub is_sigmoid: bool,
+    /// Whether shares are factors of the experts' inputs instead of their outputs. The activation is that of the product with
+    /// gate alone, so this is a factor of that product besides the one of the output.
+    pub scales_inputs: bool,
     /// Factor of the output.
     pub scale: f32,
+    /// Groups of experts, if experts are chosen from some of them.
+    pub groups: Option<ExpertGroups>,
     /// The kernels that the tuner chose for the device.
     pub variant: Variant,
 }
@@ -86,10 +91,10 @@ impl ExpertFeedForward {
     }
 
     fn few(&self, residual: Option<Tensor<2>>, x: Tensor<2>) -> Tensor<2> {
-        let (input, norm) = match self.gate_biases {
-            // The kernel has no place for both.
-            Some(_) => (self.ffn_norm.apply(x.clone()), None),
-            None => Norm::input(Some(&self.ffn_norm), x.clone()),
+        // The kernel has no place for both.
+        let (input, norm) = match self.gate_biases.is_some() || self.scales_inputs {
+            true => (self.ffn_norm.apply(x.clone()), None),
+            false => Norm::input(Some(&self.ffn_norm), x.clone()),
         };
         let (router_input, router_norm) = match &self.router_norm {
             Some(own) => Norm::input(Some(own), x.clone()),
@@ -112,6 +117,7 @@ impl ExpertFeedForward {
             self.ffn_dim(),
             routes.experts.clone(),
             self.gate_biases.clone(),
+            self.gate_factors(&routes),
             self.activation,
             self.variant,
         );
@@ -144,11 +150,16 @@ impl ExpertFeedForward {
             self.used,
             groups.clone(),
             self.gate_biases.clone(),
+            self.gate_factors(&routes),
             self.activation,
             self.variant,
         );
         let products = expert_matmul(hidden, &self.ffn_down_exps, dim, groups, self.variant);
         sum_experts(products, routes, self.down_biases.clone(), residual)
+    }
+
+    fn gate_factors(&self, routes: &Routes) -> Option<Tensor<2>> {
+        self.scales_inputs.then(|| routes.shares.clone())
     }
 
     fn router_addends(&self) -> Addends {
@@ -165,6 +176,7 @@ impl ExpertFeedForward {
             renormalize: self.renormalize,
             is_sigmoid: self.is_sigmoid,
             scale: self.scale,
+            groups: self.groups,
         };
         route_experts(logits, self.bias.clone(), self.shares_scale.clone(), shape)
     }

@@ -65,12 +65,12 @@ impl Mixer {
         }
     }
 
-    /// The attention, if there is one.
-    pub fn attention_mut(&mut self) -> Option<&mut Attention> {
+    /// The attention and the recurrence, where there are some.
+    pub fn parts_mut(&mut self) -> (Option<&mut Attention>, Option<&mut Recurrent>) {
         match self {
-            Mixer::Attention(layer) => Some(layer),
-            Mixer::Recurrent(_) => None,
-            Mixer::Both(layer) => Some(&mut layer.attention),
+            Mixer::Attention(layer) => (Some(layer), None),
+            Mixer::Recurrent(layer) => (None, Some(layer)),
+            Mixer::Both(layer) => (Some(&mut layer.attention), Some(&mut layer.recurrent)),
         }
     }
 }

@@ -25,6 +25,8 @@ pub struct Recurrent {
     pub scan: Option<Scan>,
     /// `shortconv.out_proj`, `ssm_out`
     pub output: Linear,
+    /// Name of the matrix of `output` after the layer's.
+    pub output_name: &'static str,
     /// The way in which the output is added to the residual stream.
     pub join: Join,
     /// The kernels that the tuner chose for the device.
@@ -38,6 +40,9 @@ pub struct Projections {
     pub linears: Vec<Linear>,
     /// The place of each matrix's result.
     pub places: Vec<Place>,
+    /// Names of the matrices after the layer's, in the order of `places`; empty if their rows are not in the order of the
+    /// file.
+    pub names: Vec<&'static str>,
 }
 
 /// The result of a matrix among those of the matrices that it is joined with.

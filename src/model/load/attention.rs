@@ -67,7 +67,7 @@ impl<S: ByteSource> Loader<'_, S> {
                 kv_heads: sizes.kv_heads,
                 head_dim: sizes.head_dim,
                 // A window that no sequence exceeds needs no kernel of its own.
-                window: window.filter(|tokens| *tokens < self.context_tokens),
+                window: window.filter(|window| window.tokens() < self.context_tokens),
                 soft_cap: config.attention_soft_cap,
             },
             rope: self.rope_shape(layer, magnitude, columns),
@@ -82,7 +82,11 @@ impl<S: ByteSource> Loader<'_, S> {
         (at, stride): ([usize; 3], [usize; 3]),
     ) -> RopeShape {
         let config = self.config;
-        let LayerConfig { rope: kind, .. } = config.layers[layer];
+        let LayerConfig {
+            rope: kind,
+            temperature,
+            ..
+        } = config.layers[layer];
         let sizes = config.sizes(layer);
         let rope = config.rope().filter(|_| kind != LayerRope::None);
         let dims = rope.map_or(0, |rope| match kind {
@@ -99,9 +103,10 @@ impl<S: ByteSource> Loader<'_, S> {
             rope_dims: dims,
             norms_values: config.has_value_norm,
             only_queries: config.layers[layer].kv_layer.is_some(),
-            norm_last: config.qk_norm == QkNorm::RotatedHeads,
+            norm_last: matches!(config.qk_norm, QkNorm::RotatedHeads | QkNorm::Unweighted),
             magnitude,
             q_scale: config.attention_scale.unwrap_or(usual_scale),
+            temperature,
             at,
             stride,
         }
@@ -121,8 +126,14 @@ impl<S: ByteSource> Loader<'_, S> {
         &mut self,
         layer: usize,
     ) -> Result<(Option<Norm>, Option<[Norm; 2]>)> {
-        if self.config.qk_norm == QkNorm::None {
-            return Ok((None, None));
+        match self.config.qk_norm {
+            QkNorm::None => return Ok((None, None)),
+            QkNorm::Unweighted => {
+                let is_rotated = self.config.layers[layer].rope != LayerRope::None;
+                let ones = vec![1.0; 2 * self.config.sizes(layer).head_dim];
+                return Ok((is_rotated.then(|| self.head_norm(ones)), None));
+            }
+            QkNorm::Heads | QkNorm::RotatedHeads | QkNorm::Rows => {}
         }
         let weight = |part: &str| name(layer, &format!("{part}.weight"));
         let q = self.tensors.tensor(&weight("attn_q_norm"))?;
@@ -147,17 +158,20 @@ impl<S: ByteSource> Loader<'_, S> {
             false => weight,
         };
         let (q, k) = (ordered(q), ordered(k));
-        let norm = |weight| Norm {
+        Ok(match self.config.qk_norm {
+            QkNorm::Heads | QkNorm::RotatedHeads => (Some(self.head_norm([q, k].concat())), None),
+            _ => (None, Some([q, k].map(|weight| self.head_norm(weight)))),
+        })
+    }
+
+    fn head_norm(&self, weight: Vec<f32>) -> Norm {
+        Norm {
             weight: self.tensors.vector(weight),
             bias: None,
             kind: NormKind::Rms,
             eps: self.config.norm_eps,
             variant: Variant::PORTABLE,
-        };
-        Ok(match self.config.qk_norm {
-            QkNorm::Heads | QkNorm::RotatedHeads => (Some(norm([q, k].concat())), None),
-            _ => (None, Some([q, k].map(norm))),
-        })
+        }
     }
 
     pub(super) async fn qkv(&mut self, layer: usize) -> Result<Qkv> {

@@ -214,13 +214,14 @@ impl<S: ByteSource> Loader<'_, S> {
                 Some(self.scan(layer, it, &projections, kept).await?)
             }
         };
-        let (output, _) = recurrence.output(config.dim);
+        let (output_name, _) = recurrence.output(config.dim);
         Ok(Recurrent {
             attn_norm,
             projections,
             convolution,
             scan,
-            output: self.linear(&name(layer, output)).await?,
+            output: self.linear(&name(layer, output_name)).await?,
+            output_name,
             join: Join {
                 norm: None,
                 sum_norm: None,
@@ -262,7 +263,16 @@ impl<S: ByteSource> Loader<'_, S> {
         for rows in joined {
             linears.push(linear_of(self.tensors.rows(&rows).await?, None));
         }
-        Ok(Projections { linears, places })
+        let is_whole = |input: &Input| input.rows.len() == 1 && input.rows[0].start == 0;
+        let names = match inputs.iter().all(is_whole) {
+            true => inputs.iter().map(|input| input.tensor).collect(),
+            false => Vec::new(),
+        };
+        Ok(Projections {
+            linears,
+            places,
+            names,
+        })
     }
 
     async fn scan(

@@ -224,7 +224,7 @@ impl<'a> Check<'a> {
             }
         }
         let normed = match config.qk_norm {
-            QkNorm::None => None,
+            QkNorm::None | QkNorm::Unweighted => None,
             QkNorm::Heads | QkNorm::RotatedHeads => Some([head_dim; 2]),
             QkNorm::Rows => Some([q, kv]),
         };

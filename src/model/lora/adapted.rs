@@ -1,6 +1,6 @@
 //! Sets adapters on a decoder. Checks that they fit it before reading any of their data.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{
     adapter::{Adapter, Pair, shown},
@@ -61,9 +61,10 @@ pub(in crate::model) async fn adapted<S: ByteSource>(
 ) -> Result<Adapted> {
     let mut decoder = base.decoder.clone();
     let mut targets = targets(&mut decoder, base.matrices);
-    let known: BTreeSet<String> = targets
+    let known: BTreeMap<String, bool> = targets
         .iter()
-        .flat_map(|target| target.tensors.iter().map(|tensor| tensor.name.clone()))
+        .flat_map(|target| &target.tensors)
+        .map(|tensor| (tensor.name.clone(), tensor.has_recurrent_heads))
         .collect();
     let mut placed: BTreeMap<String, Vec<PlacedPair<S>>> = BTreeMap::new();
     for &(adapter, scale) in adapters {
@@ -75,8 +76,10 @@ pub(in crate::model) async fn adapted<S: ByteSource>(
         }
         for pair in &adapter.pairs {
             let name = adapter.target_name(pair, base.config)?;
-            if !known.contains(&name) {
-                return Err(adapter.not_adaptable(&pair.target));
+            match known.get(&name) {
+                None => return Err(adapter.not_adaptable(&pair.target)),
+                Some(true) => adapter.check_recurrent_heads(&pair.target, base.config)?,
+                Some(false) => {}
             }
             base.check(adapter, pair, &name)?;
             if scale != 0.0 {

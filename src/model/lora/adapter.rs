@@ -8,7 +8,7 @@ use crate::{
     Error, Result,
     model::{
         architectures,
-        config::{ModelConfig, RopePairs},
+        config::{ModelConfig, Recurrence, RopePairs, Rule},
         hugging_face::gguf_name,
     },
     weights::{JoinedSource, TensorInfo},
@@ -122,6 +122,28 @@ impl<S> Adapter<S> {
             (RopePairs::Adjacent, RopePairs::Halves) => RowOrder::ToHalves,
             _ => RowOrder::Kept,
         })
+    }
+
+    /// Refuses an adapter whose heads of values are in another order than those of the model: converters reorder them where
+    /// several share a key.
+    pub(super) fn check_recurrent_heads(&self, tensor: &str, config: &ModelConfig) -> Result<()> {
+        let Some(Recurrence::Linear(it)) = config.recurrence else {
+            return Ok(());
+        };
+        let is_reordered = it.rule == Rule::Delta && !it.joins_inputs && it.heads != it.key_heads;
+        let is_tiled = matches!(self.format, AdapterFormat::Gguf { .. });
+        if !is_reordered || is_tiled == it.is_tiled {
+            return Ok(());
+        }
+        let (own, model) = match is_tiled {
+            true => ("a GGUF file", "folder"),
+            false => ("a folder", "GGUF file"),
+        };
+        Err(Error::UnsupportedModel(format!(
+            "{}: an adapter of the tensor {} in {own}, whose heads are in another order than those of the model's {model}",
+            self.file,
+            shown(tensor)
+        )))
     }
 
     /// The error for a tensor that cannot be adapted.

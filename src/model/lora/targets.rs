@@ -9,6 +9,7 @@ use crate::model::layers::{
     feed_forward::FeedForward,
     linear::Linear,
     low_rank::LowRank,
+    recurrent::Recurrent,
 };
 
 /// GGUF name of the matrix that computes logits.
@@ -32,6 +33,8 @@ pub(super) struct TargetTensor {
     pub(super) first_row: usize,
     /// Number of heads of its rows, if these are only queries or only keys.
     pub(super) heads: Option<usize>,
+    /// Some of its rows or columns are heads of values of a recurrence, whose order in files may not be that of checkpoints.
+    pub(super) has_recurrent_heads: bool,
 }
 
 impl TargetTensor {
@@ -52,9 +55,12 @@ pub(super) fn targets<'a>(
     for block in &mut decoder.blocks {
         let layer = block.file_layer;
         let names = LayerNames { layer, matrices };
-        // Recurrent layers have no place for adapters yet.
-        if let Some(attention) = block.mixer.attention_mut() {
+        let (attention, recurrent) = block.mixer.parts_mut();
+        if let Some(attention) = attention {
             attention_targets(attention, &names, &mut targets);
+        }
+        if let Some(recurrent) = recurrent {
+            recurrent_targets(recurrent, &names, &mut targets);
         }
         feed_forward_targets(&mut block.feed_forward, &names, &mut targets);
     }
@@ -62,6 +68,7 @@ pub(super) fn targets<'a>(
         name: OUTPUT.into(),
         first_row: 0,
         heads: None,
+        has_recurrent_heads: false,
     };
     targets.push(Target::new(&mut decoder.output, vec![output]));
     targets
@@ -79,6 +86,7 @@ impl LayerNames<'_> {
             name: format!("blk.{}.{part}.weight", self.layer),
             first_row,
             heads: None,
+            has_recurrent_heads: false,
         }
     }
 
@@ -130,6 +138,29 @@ fn attention_targets<'a>(
     }
     let output = vec![names.tensor("attn_output", 0)];
     targets.push(Target::new(&mut attention.attn_output, output));
+}
+
+fn recurrent_targets<'a>(
+    recurrent: &'a mut Recurrent,
+    names: &LayerNames,
+    targets: &mut Vec<Target<'a>>,
+) {
+    let has_recurrent_heads = recurrent.scan.is_some();
+    let tensor = |part: &str, first_row| TargetTensor {
+        has_recurrent_heads,
+        ..names.tensor(part, first_row)
+    };
+    let projections = &mut recurrent.projections;
+    for (matrix, linear) in projections.linears.iter_mut().enumerate() {
+        let parts = projections.names.iter().zip(&projections.places);
+        let own = parts.filter(|(_, place)| place.matrix == matrix);
+        let tensors: Vec<_> = own.map(|(part, place)| tensor(part, place.at)).collect();
+        if !tensors.is_empty() {
+            targets.push(Target::new(linear, tensors));
+        }
+    }
+    let output = vec![tensor(recurrent.output_name, 0)];
+    targets.push(Target::new(&mut recurrent.output, output));
 }
 
 fn feed_forward_targets<'a>(

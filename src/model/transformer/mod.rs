@@ -19,7 +19,7 @@ use chunks::segment;
 use trail::Trail;
 
 use super::{
-    config::ModelConfig,
+    config::{ModelConfig, Window},
     features::Features,
     image_rows::Vision,
     kv_reservation::KvReservation,
@@ -153,7 +153,7 @@ impl Transformer {
     pub(crate) fn check_vision(&self, plan: &TowerPlan) -> Result<()> {
         let rows = plan.config.rows();
         let windows = self.config.layers.iter().filter_map(|layer| layer.window);
-        let most = windows.fold(MAX_TOKENS, usize::min);
+        let most = windows.map(Window::tokens).fold(MAX_TOKENS, usize::min);
         match plan.config.tower.is_seen_whole && rows > most {
             false => Ok(()),
             true => Err(Error::UnsupportedModel(format!(

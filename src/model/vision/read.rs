@@ -124,7 +124,7 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
         has_sinks: false,
         attention_soft_cap: None,
         feed_forward: FeedForwardKind::Plain(activation),
-        leading_dense: None,
+        dense_layers: None,
         has_gate_biases: false,
         experts_scale: 1.0,
         embedding_scale: 1.0,

@@ -5,7 +5,7 @@ use burn::tensor::{Device, Tensor};
 use super::inputs::{rows, wave};
 use crate::ops::{
     Variant,
-    attention::{AttentionShape, attention, whole_attention},
+    attention::{AttentionShape, Window, attention, whole_attention},
     attention_split::{self, attention_split},
     kv_memory::{KvFormat, KvMemory},
     matvec::MAX_TOKENS,
@@ -76,7 +76,7 @@ fn shape(format: KvFormat, window: Option<usize>) -> AttentionShape {
         heads: 4,
         kv_heads: 2,
         head_dim: 40usize.next_multiple_of(format.head_multiple()),
-        window,
+        window: window.map(Window::Sliding),
         soft_cap: None,
     }
 }
@@ -159,6 +159,7 @@ fn causal_and_seen_whole(
         rope_dims: shape.head_dim,
         magnitude: 1.0,
         q_scale: 1.0,
+        temperature: None,
         at: [0, q_dim, q_dim + kv_dim],
         stride: [stride; 3],
     };
@@ -243,7 +244,8 @@ mod tests {
                 let (q, kv, step, shape) = sequences(&device, format, window);
                 let later_tokens_left_out = attention(q, &kv, &step, None, shape, variant);
                 let other_window = with(&|shape| {
-                    shape.window = Some(window.map_or(PAGE_TOKENS / 2, |window| window + 1));
+                    let tokens = window.map_or(PAGE_TOKENS / 2, |window| window + 1);
+                    shape.window = Some(Window::Sliding(tokens));
                 });
                 let other_cap = with(&|shape| shape.soft_cap = Some(1.0));
                 // One sequence whose pages are those of both.

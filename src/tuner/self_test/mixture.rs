@@ -25,6 +25,7 @@ const SHAPE: RouteShape = RouteShape {
     renormalize: true,
     is_sigmoid: false,
     scale: 1.0,
+    groups: None,
 };
 
 const ACTIVATION: Activation = Activation::Silu;
@@ -53,7 +54,7 @@ pub(super) fn mixture(
         let norm = Some((upload(small(dim, 0.7), [dim], device), 1e-5));
         let (chosen, few) = (routes.experts.clone(), x.clone());
         let hidden = expert_gated_matvec(
-            few, norm, &gate, &up, ffn_dim, chosen, None, ACTIVATION, variant,
+            few, norm, &gate, &up, ffn_dim, chosen, None, None, ACTIVATION, variant,
         );
         return expert_matvec(hidden, &down, None, routes, Some(x), dim, variant);
     }
@@ -66,6 +67,7 @@ pub(super) fn mixture(
         ffn_dim,
         used,
         groups.clone(),
+        None,
         None,
         ACTIVATION,
         variant,

@@ -172,6 +172,7 @@ impl<S: ByteSource> ConvertedSource<S> {
             | Part::ChannelsFirst(stored)
             | Part::Alternate(stored, _)
             | Part::Transposed(stored)
+            | Part::TransposedHalf(stored, _)
             | Part::Frame(stored, _) => {
                 let converted = async {
                     let values = stored.read_f32(&self.stored).await?;

@@ -38,8 +38,10 @@ pub enum Origin {
 pub enum Part {
     /// The rows of the tensor; the number is added to each element.
     Rows(TensorInfo, f32),
-    /// The columns of the tensor, as rows.
+    /// The columns of each matrix of the tensor, as rows.
     Transposed(TensorInfo),
+    /// The same of the first half (0) or the second half (1) of the columns.
+    TransposedHalf(TensorInfo, u64),
     /// A frame of the kernels of a convolution over time, a row per kernel. The tensor is `[outputs, channels, frames,
     /// pixels]`.
     Frame(TensorInfo, usize),
@@ -139,7 +141,8 @@ impl Part {
     pub fn shape(&self) -> Vec<u64> {
         match self {
             Part::Rows(tensor, _) => tensor.shape.clone(),
-            Part::Transposed(tensor) => tensor.shape.iter().rev().copied().collect(),
+            Part::Transposed(tensor) => transposed(tensor, 1),
+            Part::TransposedHalf(tensor, _) => transposed(tensor, 2),
             Part::Frame(tensor, _) => match tensor.shape[..] {
                 [pixels, _, channels, outputs] => vec![pixels.saturating_mul(channels), outputs],
                 _ => vec![0, 0],
@@ -167,5 +170,13 @@ impl Part {
     /// Number of rows.
     pub(super) fn row_count(&self) -> u64 {
         self.shape()[1..].iter().product()
+    }
+}
+
+/// The shape of the tensor whose rows are the columns of each matrix of `tensor`, or of one of as many `parts` of them.
+fn transposed(tensor: &TensorInfo, parts: u64) -> Vec<u64> {
+    match tensor.shape[..] {
+        [cols, rows, ref matrices @ ..] => [&[rows, cols / parts], matrices].concat(),
+        ref shape => shape.to_vec(),
     }
 }

@@ -272,6 +272,7 @@ fn types() {
         with_tensor("w", &[256], id, 0).is_unsupported(&what);
     }
     with_tensor("w", &[256], 4, 0).is_unsupported("Q4_2 (ggml type 4)");
+    with_tensor("w", &[256], 36, 0).is_unsupported("(ggml type 36); of BitNet, files of TQ2_0");
     with_tensor("w", &[256], 999, 0).is_unsupported("unknown (ggml type 999)");
     with_tensor("w", &[256], u32::MAX, 0).is_unsupported("unknown (ggml type 4294967295)");
 }

@@ -20,7 +20,7 @@ use super::{
 use crate::kernel_module::{self, MAX_PARTS};
 use crate::team::Team;
 use heads::{Heads, scratch_floats};
-pub use parts::{AttentionParts, AttentionShape};
+pub use parts::{AttentionParts, AttentionShape, Window};
 
 /// Attentions with fewer multiplications are not divided among threads of a page: waking a thread takes longer.
 #[cfg(target_feature = "simd128")]

@@ -22,11 +22,29 @@ pub struct AttentionShape {
     pub kv_heads: usize,
     /// Elements of a head; a multiple of 4.
     pub head_dim: usize,
-    /// Maximum number of tokens that a query sees, including its own: a sliding window (Beltagy et al. 2020,
-    /// <https://arxiv.org/abs/2004.05150>). Where attention is not causal, this holds for each side.
-    pub window: Option<usize>,
+    /// The tokens that a query sees, if it does not see all.
+    pub window: Option<Window>,
     /// Scores `s` become `cap * tanh(s / cap)` (Gemma 2, <https://arxiv.org/abs/2408.00118>).
     pub soft_cap: Option<f32>,
+}
+
+/// The tokens that a query sees of those up to its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Window {
+    /// At most so many, including its own (Beltagy et al. 2020, <https://arxiv.org/abs/2004.05150>). Where attention is not
+    /// causal, this holds for each side.
+    Sliding(usize),
+    /// Those of its chunk: sequences are cut into chunks of so many tokens (Llama 4).
+    Chunk(usize),
+}
+
+impl Window {
+    /// The number of tokens that a query sees at most.
+    pub fn tokens(self) -> usize {
+        match self {
+            Window::Sliding(tokens) | Window::Chunk(tokens) => tokens,
+        }
+    }
 }
 
 impl AttentionShape {
@@ -42,13 +60,17 @@ impl AttentionShape {
 
     /// The first token that a query at `position` sees.
     pub fn window_begin(self, position: usize) -> usize {
-        window_begin(self.window.unwrap_or(usize::MAX), position)
+        match self.window {
+            None => 0,
+            Some(Window::Sliding(tokens)) => sliding_begin(tokens, position),
+            Some(Window::Chunk(tokens)) => position - position % tokens,
+        }
     }
 }
 
 /// The first token that a query at `position` sees if it sees at most `window` tokens.
 #[inline(always)]
-fn window_begin(window: usize, position: usize) -> usize {
+fn sliding_begin(window: usize, position: usize) -> usize {
     let length = position + 1;
     length - window.min(length)
 }
@@ -68,6 +90,8 @@ pub struct AttentionParts<'a> {
     pub(super) kv_heads: usize,
     pub(super) head_dim: usize,
     pub(super) window: usize,
+    /// Tokens of a chunk; 0 if the window is sliding.
+    pub(super) chunk: usize,
     pub(super) rows_per_part: usize,
     pub(super) row_count: usize,
     pub(super) rows: *const Row<'a>,
@@ -110,7 +134,11 @@ impl<'a> AttentionParts<'a> {
             group,
             kv_heads: shape.kv_heads,
             head_dim: shape.head_dim,
-            window: shape.window.unwrap_or(usize::MAX),
+            window: shape.window.map_or(usize::MAX, Window::tokens),
+            chunk: match shape.window {
+                Some(Window::Chunk(tokens)) => tokens,
+                _ => 0,
+            },
             rows_per_part: match rows.len() {
                 ..=SINGLE_ROWS => 1,
                 _ => (SHARED_QUERIES / group).max(1),
@@ -189,8 +217,13 @@ impl<'a> AttentionParts<'a> {
     #[inline(always)]
     pub(super) fn seen(&self, row: Row) -> [usize; 2] {
         let position = row.position();
+        if self.chunk != 0 {
+            let begin = position - position % self.chunk;
+            let end = begin + self.chunk.min(row.length() - begin);
+            return [begin.max(row.first()), end];
+        }
         let end = position + self.window.min(row.length() - position);
-        [window_begin(self.window, position).max(row.first()), end]
+        [sliding_begin(self.window, position).max(row.first()), end]
     }
 
     /// A head of the K (`value == 0`) or the V (`1`) of a page, which is in memory.

@@ -38,8 +38,12 @@ fn exact(
     sinks: Option<&[f32]>,
 ) -> Vec<f64> {
     let (dim, kv_dim) = (shape.head_dim, shape.kv_dim());
-    let window = shape.window.unwrap_or(usize::MAX);
-    let seen = (row.first()..row.length()).filter(|other| other.abs_diff(row.position()) < window);
+    let is_seen = |other: &usize| match shape.window {
+        None => true,
+        Some(Window::Sliding(tokens)) => other.abs_diff(row.position()) < tokens,
+        Some(Window::Chunk(tokens)) => other / tokens == row.position() / tokens,
+    };
+    let seen = (row.first()..row.length()).filter(is_seen);
     let load = |past: usize, value: usize| {
         let page = PAGES[past / PAGE_TOKENS];
         let at = format.row_at(page, value, past % PAGE_TOKENS, kv_dim);
@@ -80,8 +84,12 @@ fn shapes() -> Vec<AttentionShape> {
     let mut shapes = Vec::new();
     for (i, head_dim) in [4, 20, 36, 64, 80, 96, 128, 256].into_iter().enumerate() {
         for (j, group) in [1, 3, 8].into_iter().enumerate() {
-            let (window, soft_cap) =
-                [(None, None), (Some(70), Some(3.0)), (Some(5), None)][(i + j) % 3];
+            let (window, soft_cap) = [
+                (None, None),
+                (Some(Window::Sliding(70)), Some(3.0)),
+                (Some(Window::Sliding(5)), None),
+                (Some(Window::Chunk(37)), None),
+            ][(i + j) % 4];
             shapes.push(AttentionShape {
                 heads: 2 * group,
                 kv_heads: 2,

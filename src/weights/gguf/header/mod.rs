@@ -117,6 +117,9 @@ async fn read_metadata<S: ByteSource>(cursor: &mut Cursor<'_, S>, count: u64) ->
     Ok(metadata)
 }
 
+/// bitnet.cpp's own type, which llama.cpp does not read. Its layout depends on the processor.
+const I2_S: u32 = 36;
+
 /// Reads an entry. Its `offset_bytes` is relative to the start of the tensor data.
 async fn read_tensor<S: ByteSource>(cursor: &mut Cursor<'_, S>) -> Result<TensorInfo> {
     let name = cursor.string(MAX_NAME_BYTES).await?;
@@ -137,8 +140,12 @@ async fn read_tensor<S: ByteSource>(cursor: &mut Cursor<'_, S>) -> Result<Tensor
     let type_id = cursor.u32().await?;
     let ty = TensorType::from_gguf_id(type_id).ok_or_else(|| {
         let type_name = ggml_type_name(type_id).unwrap_or("unknown");
+        let other = match type_id {
+            I2_S => "; of BitNet, files of TQ2_0 and folders with packed weights run",
+            _ => "",
+        };
         Error::UnsupportedModel(format!(
-            "{} has the tensor type {type_name} (ggml type {type_id})",
+            "{} has the tensor type {type_name} (ggml type {type_id}){other}",
             quoted(&name)
         ))
     })?;

@@ -1,0 +1,2 @@
+// Experts that are all chosen from.
+fn leave_out_groups(local: u32) {}
