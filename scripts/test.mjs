@@ -353,10 +353,18 @@ const TIERS = {
       );
     await ask("embedded model, native, on the GPU", []);
     const models = process.env.INPAGE_MODELS ?? join(root, "../shared/models");
-    const ts4m = join(models, "ts4m/ts4m-Q4_0.gguf");
-    if (existsSync(ts4m))
-      await ask("ts4m, native, on the CPU", ["--model", ts4m, "--device", "cpu"]);
-    else say("conformance: skipped ts4m, which is not here");
+    // The models for embeddings and images (groups L and N) are the same each time.
+    const text = ["--device", "cpu", "--group", "ABCDEFGHIJKMO"];
+    for (const [name, file, options] of [
+      ["ts4m", "ts4m/ts4m-Q4_0.gguf", ["--device", "cpu"]],
+      ["a recurrent model", "2026/qwen35-Q4_0.gguf", text],
+      ["a model that shares KV between layers", "2026/gemma4-Q4_0.gguf", text],
+    ]) {
+      const model = join(models, file);
+      if (existsSync(model))
+        await ask(`${name}, native, on the CPU`, ["--model", model, ...options]);
+      else say(`conformance: skipped ${file}, which is not here`);
+    }
     await provideBrowser();
     const hooks = ["scripts/build.mjs", "--test-hooks"];
     await tally.check("package with hooks", process.execPath, hooks);

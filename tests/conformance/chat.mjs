@@ -1,6 +1,6 @@
 //! Shared by the cases of group K: the base request C, the template T, and what is compared.
 
-import { equal } from "./check.mjs";
+import { equal, ok } from "./check.mjs";
 
 export const CHAT = "/v1/chat/completions";
 
@@ -17,6 +17,10 @@ export const rendered = (messages) =>
 
 /** T with the tags of Hermes, whose calls are `<tool_call>{"name": ..., "arguments": ...}</tool_call>`. */
 export const HERMES = `{# <tool_call> arguments </tool_call> #}${T}`;
+
+/** A template whose prompt closes the reasoning of a model that reasons: such a model may otherwise reason before a forced call. */
+export const withoutReasoning = (template) =>
+  `${template}{% if add_generation_prompt %}<think>\n\n</think>\n\n{% endif %}`;
 
 /** T after which the model reasons, unless `enable_thinking` is false. */
 export const REASONING = `${T}{% if add_generation_prompt %}{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% else %}<think>\n{% endif %}{% endif %}`;
@@ -64,11 +68,22 @@ export async function reply(chat, members) {
 /** The content of the only message. */
 export const content = async (chat, members) => (await reply(chat, members)).message.content;
 
-/** C + `members` must have the prompt `prompt`: its tokens are counted, and greedy completions are compared. */
+/**
+ * C + `members` must have the prompt `prompt`: its tokens are counted, and the model's log-probabilities after it are compared. The
+ * texts of answers may differ: only completions leave special tokens out, and tools constrain only an answer of chat.
+ */
 export async function hasPrompt(chat, ctx, members, prompt, what) {
-  const answer = await chat.completion(C({ ...members, temperature: 0 }));
-  const body = { model: "default", prompt, max_tokens: 8, temperature: 0 };
-  const expected = await ctx.completion(body);
+  const logprobs = { logprobs: true, top_logprobs: 3 };
+  const one = { max_tokens: 1, ignore_eos: true, temperature: 0, ...logprobs };
+  const answer = await chat.completion(C({ ...members, ...one }));
+  const expected = await ctx.completion({ model: "default", prompt, ...one });
   equal(answer.usage.prompt_tokens, expected.usage.prompt_tokens, `${what}: prompt_tokens`);
-  equal(answer.choices[0].message.content, expected.choices[0].text, `${what}: the answer`);
+  const seen = answer.choices[0].logprobs.content[0].top_logprobs;
+  const most = expected.choices[0].logprobs.content[0].top_logprobs;
+  const tokens = (entries) => entries.map(({ token }) => token);
+  equal(tokens(seen), tokens(most), `${what}: the most likely tokens`);
+  seen.forEach(({ token, logprob }, i) => {
+    const difference = Math.abs(logprob - most[i].logprob);
+    ok(difference < 0.01, `${what}: log-probability of ${token}`, [logprob, most[i].logprob]);
+  });
 }

@@ -221,30 +221,32 @@ export default [
     doors: ALL,
     async run(ctx) {
       const members = { temperature: 1, seed: 5, ignore_eos: true, max_tokens: 220, logprobs: 0 };
-      const surprise = async (mirostat) => {
-        const { logprobs } = await ctx.choice({ ...members, ...mirostat });
+      const surprise = async (others) => {
+        const { logprobs } = await ctx.choice({ ...members, ...others });
         equal(logprobs.token_logprobs.length, 220, "tokens");
         const bits = logprobs.token_logprobs.slice(-150).map((value) => -value / Math.LN2);
         return sum(bits) / bits.length;
       };
       const plain = await surprise({});
+      // No choice of tokens makes a model whose distributions are flat less surprised.
+      const least = await surprise({ temperature: 0 });
       const targets = [2, 4, 16];
       const seen = [];
       for (const mirostat_target of targets) {
         const bits = await surprise({ mirostat_lr: 0.2, mirostat_target });
-        const most = Math.log2(mirostat_target) + 0.8;
+        const most = Math.max(Math.log2(mirostat_target), least) + 0.8;
         ok(bits < most, `target ${mirostat_target}: at most ${most} bits`, bits);
         seen.push(bits);
       }
       // Mirostat only lowers the surprise. If the model's surprise is already below the target, mirostat has no
       // effect.
-      const limits = (target) => plain > Math.log2(target);
+      const limits = (target) => plain > Math.log2(target) && least < Math.log2(target);
       for (const i of [0, 1]) {
         const grows = seen[i] < seen[i + 1] || !limits(targets[i]);
         ok(grows, `surprise grows from target ${targets[i]} on; plain ${plain}`, seen);
       }
       const four = seen[1] >= 1.2 && seen[1] <= 2.8;
-      ok(four || plain < 2, `target 4: 1.2 to 2.8 bits; plain ${plain}`, seen[1]);
+      ok(four || !limits(4), `target 4: 1.2 to 2.8 bits; plain ${plain}, least ${least}`, seen[1]);
     },
   },
   {

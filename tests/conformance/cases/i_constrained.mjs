@@ -158,19 +158,19 @@ export default [
         const members = { tools: TOOLS, tool_choice, max_tokens: 200, seed };
         const { text, finish_reason, tool_calls } = await ctx.choice(members);
         const what = `seed ${seed}`;
+        ok(text.includes("get_weather"), `${what}: the name`, text);
         if (finish_reason !== "stop") {
-          const name = text.replace(/\s/g, "").includes('"name":"get_weather"');
-          ok(name && finish_reason === "length", `${what}: a call that was cut`, text);
+          equal(finish_reason, "length", `${what}: a call that was cut`);
           continue;
         }
-        const call = callIn(text);
-        equal(call.name, "get_weather", `${what}: name`);
-        valid(call.arguments, ARGUMENTS, `${what}: arguments`);
-        if (tool_calls === undefined || tool_calls === null) continue;
-        equal(tool_calls.length, 1, `${what}: tool_calls`);
+        equal(tool_calls?.length, 1, `${what}: tool_calls`);
         const [{ type, function: called }] = tool_calls;
-        equal([type, called.name], ["function", call.name], `${what}: tool_calls[0]`);
-        equal(JSON.parse(called.arguments), call.arguments, `${what}: tool_calls[0] arguments`);
+        equal([type, called.name], ["function", "get_weather"], `${what}: tool_calls[0]`);
+        const given = JSON.parse(called.arguments);
+        valid(given, ARGUMENTS, `${what}: arguments`);
+        // Not all families write calls as JSON.
+        if (!/"name"/.test(text)) continue;
+        equal(callIn(text), { name: "get_weather", arguments: given }, `${what}: the text`);
       }
     },
   },

@@ -1,6 +1,17 @@
 //! K. Chat: sampling, ends, constraints, tools, reasoning (specification 4, 9, 18.5).
 
-import { C, chatCase, content, HERMES, REASONING, reply, T, user, withoutIds } from "../chat.mjs";
+import {
+  C,
+  chatCase,
+  content,
+  HERMES,
+  REASONING,
+  reply,
+  T,
+  user,
+  withoutIds,
+  withoutReasoning,
+} from "../chat.mjs";
 import { equal, matches, ok, valid } from "../check.mjs";
 import { BIAS, FORCE } from "../context.mjs";
 import { ALL } from "../doors.mjs";
@@ -152,9 +163,10 @@ export default [
       await chat.refused(C(members), 400, null, param);
     }
   }),
-  chatCase("167", "a named tool is called in a message", ALL, T, async (chat) => {
+  chatCase("167", "a named tool is called in a message", ALL, withoutReasoning(T), async (chat) => {
+    const once = { tool_choice: named("get_weather"), parallel_tool_calls: false };
     for (const seed of [1, 2, 3]) {
-      const members = { tools: TOOLS, tool_choice: named("get_weather"), ...LONG, seed };
+      const members = { tools: TOOLS, ...once, ...LONG, seed };
       const { message, finish_reason } = await reply(chat, members);
       equal([message.content, finish_reason], [null, "tool_calls"], "content and finish_reason");
       const [call, ...others] = message.tool_calls;
@@ -163,7 +175,7 @@ export default [
       checkCall(call, `seed ${seed}`);
     }
   }),
-  chatCase("168", "one call of some tool", ALL, HERMES, async (chat) => {
+  chatCase("168", "one call of some tool", ALL, withoutReasoning(HERMES), async (chat) => {
     const once = { tool_choice: "required", parallel_tool_calls: false };
     for (const seed of [1, 2, 3]) {
       const { message, finish_reason } = await reply(chat, {
@@ -177,7 +189,7 @@ export default [
       checkCall(message.tool_calls[0], `seed ${seed}`);
     }
   }),
-  chatCase("169", "calls in streams", ALL, HERMES, async (chat) => {
+  chatCase("169", "calls in streams", ALL, withoutReasoning(HERMES), async (chat) => {
     const body = C({ tools: TOOLS, tool_choice: "required", max_tokens: 120, seed: 1 });
     const whole = await chat.completion(body);
     const { chunks, choices } = await chat.stream(body);
@@ -206,8 +218,9 @@ export default [
       await chat.refused(C(members), 400, null, param);
     }
   }),
-  chatCase("172", "a call that is cut off", ALL, T, async (chat) => {
-    const members = { tools: TOOLS, tool_choice: named("add"), seed: 1 };
+  chatCase("172", "a call that is cut off", ALL, withoutReasoning(T), async (chat) => {
+    const once = { tool_choice: named("add"), parallel_tool_calls: false };
+    const members = { tools: TOOLS, ...once, seed: 1 };
     const whole = await chat.completion(C({ ...members, ...LONG }));
     const { completion_tokens } = whole.usage;
     const complete = whole.choices[0].message.tool_calls[0].function.arguments;
