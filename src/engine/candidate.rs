@@ -169,7 +169,7 @@ impl Candidate {
             .sample(logits, Allowed::mask(allowed), scores)
     }
 
-    /// The sampler and what decides about the next token, to be used at the same time.
+    /// The sampler, with the temperature of the next token, and what decides about that token, to be used at the same time.
     pub(super) fn parts(&mut self) -> (&mut Sampler, Limits<'_>) {
         let Self {
             generation,
@@ -184,6 +184,10 @@ impl Candidate {
         });
         let grammar = generation.constraint.as_ref();
         let matcher = grammar.map(|grammar| matcher.get_or_insert_with(|| grammar.matcher()));
+        if let Some(matcher) = &matcher {
+            let temperature = matcher.temperature();
+            sampler.set_temperature(temperature.unwrap_or(generation.sampling.temperature));
+        }
         let limits = Limits {
             matcher,
             generation,

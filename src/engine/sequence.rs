@@ -9,6 +9,7 @@ use super::generation::Generation;
 use super::limits::{Speculation, StepLimits};
 use super::model::{KnownText, SequenceMemory};
 use super::run_ahead::RunAhead;
+use crate::grammar::Grammar;
 
 /// A candidate that waits for its start or runs.
 ///
@@ -89,11 +90,13 @@ impl Sequence {
         let rules = &generation.drafts;
         let looks_up = limits.speculation == Speculation::All;
         let by_model = limits.drafts && generation.prompt.is_text();
-        let is_constrained = generation.constraint.is_some();
+        let constraint = generation.constraint.as_ref();
+        let is_constrained = constraint.is_some();
         let has_sources = looks_up || by_model || is_constrained || rules.prediction.is_some();
         let chosen = self.candidate.chosen();
-        // The limit of mirostat follows from the tokens that were drawn.
-        let is_fixed = generation.sampling.mirostat.is_none();
+        // The limit of mirostat follows from the tokens that were drawn, and the temperature of a grammar from its state.
+        let is_fixed = generation.sampling.mirostat.is_none()
+            && !constraint.is_some_and(Grammar::may_set_temperatures);
         if limits.speculation == Speculation::Off || !has_sources || !is_fixed || chosen.is_empty()
         {
             return Drafts::default();

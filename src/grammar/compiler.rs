@@ -144,6 +144,9 @@ impl Compiler {
         let prepared = self
             .prepare(source, objects)
             .map_err(GrammarError::invalid)?;
+        let larks = prepared.grammar.grammars.iter();
+        let mut larks = larks.filter_map(|grammar| grammar.lark_grammar.as_deref());
+        let may_set_temperatures = larks.any(lark::may_set_temperatures);
         let parser = self.parser(prepared.grammar)?;
         let seconds = started.elapsed().as_secs_f64();
         if seconds > MAX_COMPILE_SECONDS {
@@ -157,6 +160,7 @@ impl Compiler {
             ends: self.ends.clone(),
             guard: source.is_json().then(|| self.guard.clone()),
             max_tokens: prepared.max_tokens,
+            may_set_temperatures,
         })))
     }
 
@@ -399,6 +403,7 @@ struct Compiled {
     /// The guard that keeps JSON from running on; `None` for other text.
     guard: Option<Rc<Guard>>,
     max_tokens: Option<usize>,
+    may_set_temperatures: bool,
 }
 
 impl Grammar {
@@ -420,6 +425,11 @@ impl Grammar {
     /// it like its own limit: a completion that reaches it ends with `length`.
     pub fn max_tokens(&self) -> Option<usize> {
         self.0.max_tokens
+    }
+
+    /// Whether [`Matcher::temperature`] may differ from token to token.
+    pub fn may_set_temperatures(&self) -> bool {
+        self.0.may_set_temperatures
     }
 }
 

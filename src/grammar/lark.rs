@@ -9,10 +9,19 @@ use serde_json::{Deserializer, Value};
 use super::budget::Budget;
 use super::closed::Objects;
 use super::{regex, schema, token_trie};
+use crate::sample::SamplingParams;
 
 /// Deepest nesting of rules and groups, with references followed. llguidance recurses once per level,
 /// and the stack of a wasm module is small.
 const MAX_DEPTH: usize = 96;
+
+/// The attribute of a rule that sets the temperature of its tokens.
+const TEMPERATURE: &str = "temperature";
+
+/// Whether a grammar may set temperatures. True also where the word means something else.
+pub fn may_set_temperatures(grammar: &str) -> bool {
+    grammar.contains(TEMPERATURE)
+}
 
 /// `grammar` with this crate's options in its `%json` schemas, if llguidance can compile it in bounded
 /// time and stack.
@@ -87,9 +96,7 @@ impl<'g> Reader<'g, '_> {
                 length
             }
             '%' => return self.directive(),
-            '=' if self.prepared.trim_end().ends_with("temperature") => {
-                return Err("\"temperature=\" is not supported".to_owned());
-            }
+            '=' if self.prepared.trim_end().ends_with(TEMPERATURE) => return self.temperature(),
             ':' if rest.starts_with("::") => 2,
             ':' => {
                 self.define();
@@ -155,6 +162,22 @@ impl<'g> Reader<'g, '_> {
             name,
             uses: Vec::new(),
         });
+    }
+
+    /// The value of `temperature=`. llguidance takes 0 as absent, so the smallest one is greedy without being 0.
+    fn temperature(&mut self) -> Result<(), String> {
+        self.take(1);
+        let value = self.rest.trim_start();
+        let is_number = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '-');
+        let length = value.find(|c| !is_number(c)).unwrap_or(value.len());
+        let number = value[..length].parse::<f32>().ok();
+        let Some(number) = number.filter(|it| it.is_finite() && *it >= 0.0) else {
+            return Err("\"temperature=\" must be a number from 0 on".to_owned());
+        };
+        let number = number.max(SamplingParams::GREEDY_BELOW / 2.0);
+        self.prepared.push_str(&number.to_string());
+        self.rest = &value[length..];
+        Ok(())
     }
 
     fn directive(&mut self) -> Result<(), String> {

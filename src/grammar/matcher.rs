@@ -131,6 +131,15 @@ impl Matcher {
         Ok(self.mask.as_ref().map_or(Next::Free, Next::OneOf))
     }
 
+    /// The temperature that the grammar sets for the next token, in place of the request's: the highest of those of the
+    /// terminals that may come next.
+    pub fn temperature(&self) -> Option<f32> {
+        match self.phase {
+            Phase::Constrained => self.parser.temperature(),
+            Phase::Undecided { .. } | Phase::Free | Phase::Finished => None,
+        }
+    }
+
     /// At most `most` tokens of the text that the constraint forces next: the longest token that fits at each place. The
     /// model may divide the same text otherwise.
     pub fn forced(&self, most: usize) -> Vec<u32> {

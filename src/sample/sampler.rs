@@ -15,6 +15,10 @@ thread_local! {
     static SAMPLERS: Cell<u64> = const { Cell::new(0) };
 }
 
+fn next_identity() -> u64 {
+    SAMPLERS.replace(SAMPLERS.get() + 1)
+}
+
 /// A sampled token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampled {
@@ -63,7 +67,7 @@ impl Sampler {
         stages: Stages,
     ) -> Self {
         Self {
-            identity: SAMPLERS.replace(SAMPLERS.get() + 1),
+            identity: next_identity(),
             params: params.clone(),
             candidate,
             position,
@@ -83,7 +87,7 @@ impl Sampler {
         self.stages.memory()
     }
 
-    /// A number that no other sampler of this thread has.
+    /// A number that no other sampler of this thread has, nor this one with another temperature.
     pub fn identity(&self) -> u64 {
         self.identity
     }
@@ -91,6 +95,15 @@ impl Sampler {
     /// Its parameters.
     pub fn params(&self) -> &SamplingParams {
         &self.params
+    }
+
+    /// Changes the temperature of the tokens from here on.
+    pub fn set_temperature(&mut self, temperature: f32) {
+        if self.params.temperature != temperature {
+            self.params.temperature = temperature;
+            // A copy on the device has the old one.
+            self.identity = next_identity();
+        }
     }
 
     /// The index of its candidate, which is part of the random generator's counter.

@@ -38,7 +38,7 @@ pub use chat_template::{
 pub use detokenizer::Detokenizer;
 pub use encoding::{Pause, Special};
 pub use from_hugging_face::HuggingFaceFiles;
-pub use pair::Pair;
+pub use pair::{Pair, PairEncoder};
 pub use placement::Place;
 pub use stop::{StopMatcher, StopOutcome};
 pub use stop_pattern::{Automaton, DEAD, StopPattern};

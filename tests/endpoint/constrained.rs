@@ -80,6 +80,31 @@ fn a_grammar_may_limit_the_tokens() {
 }
 
 #[test]
+fn a_grammar_sets_temperatures_in_place_of_the_requests() {
+    serve_default(async |server| {
+        let text = "start: cold warm\ncold[temperature=0.0]: /[a-z]{6}/\n\
+            warm[temperature=1.8]: /[a-z]{12}/";
+        for grammar in [
+            json!({"grammar": {"type": "lark", "value": text}}),
+            json!({"grammar": {"type": "llguidance", "value": {"grammars": [{"lark_grammar": text}]}}}),
+            json!({"guided_grammar": text}),
+        ] {
+            for temperature in [0.0, 1.8] {
+                let mut members = grammar.clone();
+                members["temperature"] = json!(temperature);
+                members["n"] = json!(4);
+                members["max_tokens"] = json!(40);
+                let object = server.ok(members).await;
+                let found = texts(&object);
+                assert!(found.iter().all(|text| text.len() == 18), "{found:?}");
+                assert!(found.iter().all(|text| text[..6] == found[0][..6]));
+                assert!(found.iter().any(|text| text[6..] != found[0][6..]));
+            }
+        }
+    });
+}
+
+#[test]
 fn case_107_invalid_grammars_are_refused_before_the_head() {
     serve_default(async |server| {
         server.plan.held.set(true);

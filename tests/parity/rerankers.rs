@@ -93,8 +93,9 @@ fn texts_become_the_tokens_of_the_references() {
             let pause = || -> std::pin::Pin<Box<dyn Future<Output = ()>>> {
                 Box::pin(std::future::ready(()))
             };
-            let pair = tokenizer.encode_pair(&reference.query, &reference.document, &pause);
-            let pair = block_on(pair).unwrap();
+            let documents = [reference.document.clone()];
+            let pairs = block_on(tokenizer.pairs(&reference.query, &documents, &pause)).unwrap();
+            let pair = block_on(pairs.encode(&reference.document, &pause)).unwrap();
             let what = format!("{name}: {:?}, {:?}", reference.query, reference.document);
             assert_eq!(pair.ids, reference.input.ids, "{what}");
             assert_eq!(pair.first_tokens, reference.input.first_tokens, "{what}");

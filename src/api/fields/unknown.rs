@@ -2,14 +2,23 @@
 
 use super::reader::shorten;
 use crate::api::error::fault;
-use crate::api::switches::UnknownFields;
+use crate::api::switches::{Switches, UnknownFields};
 use crate::{RequestFault, Result};
 
 /// Warns of unknown fields or rejects them.
 pub(in crate::api) struct UnknownFieldPolicy<'a> {
-    pub behavior: UnknownFields,
-    /// The function that is called with the name of each ignored field.
-    pub warn: &'a mut dyn FnMut(&str),
+    behavior: UnknownFields,
+    warn: &'a mut dyn FnMut(&str),
+}
+
+impl<'a> UnknownFieldPolicy<'a> {
+    /// The policy of the switches. `warn` is called with the name of each ignored field.
+    pub(in crate::api) fn new(switches: &Switches, warn: &'a mut dyn FnMut(&str)) -> Self {
+        Self {
+            behavior: switches.unknown_fields,
+            warn,
+        }
+    }
 }
 
 impl UnknownFieldPolicy<'_> {

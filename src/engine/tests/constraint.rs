@@ -33,9 +33,12 @@ fn tokenizer() -> Tokenizer {
 }
 
 pub(super) fn regex(pattern: &str) -> Grammar {
+    compiled(&GrammarSource::Regex(pattern.to_owned()))
+}
+
+fn compiled(source: &GrammarSource) -> Grammar {
     let compiler = Compiler::new(&tokenizer(), VOCAB);
-    let grammar = compiler.compile(&GrammarSource::Regex(pattern.to_owned()), Objects::Closed);
-    grammar.unwrap()
+    compiler.compile(source, Objects::Closed).unwrap()
 }
 
 /// Runs candidates under a regular expression; each equals a single request.
@@ -145,4 +148,39 @@ fn a_dead_end_reports_its_position() {
         assert!(ended.iter().all(|events| events[2..] == [end.clone()]));
         assert!(candidates == 1 || !failed.is_empty() && !ended.is_empty());
     }
+}
+
+#[test]
+fn a_grammar_sets_the_temperature_of_its_parts() {
+    let text = "start: cold \"and\" warm rest\ncold[temperature=0]: /[a-z]{6}/\n\
+        warm[temperature=1.9]: /[0-9]{12}/\nrest: /[a-z]{6}/";
+    let grammar = compiled(&GrammarSource::Lark(text.to_owned()));
+    let mut cold = vec![];
+    for (samples, sampling) in [false, true]
+        .into_iter()
+        .flat_map(|samples| [(samples, greedy()), (samples, sampled(6))])
+    {
+        let request = Generation {
+            sampling,
+            candidates: 5,
+            constraint: Some(grammar.clone()),
+            stop_ids: vec![EOS],
+            ..generation(5, 9, 40)
+        };
+        let mut model = FakeModel::new(64, 32, 4);
+        model.samples = samples;
+        let mut bench = Bench::new(model, EngineLimits::default());
+        let mut events = bench.submit_all(std::slice::from_ref(&request));
+        let found = bench.read_to_end(&mut events);
+        assert_eq!(found, expected_all(std::slice::from_ref(&request), 64));
+        let ids: Vec<Vec<u32>> = found[0].iter().map(|events| ids_of(events)).collect();
+        let differ = |part: std::ops::Range<usize>| {
+            let mut others = ids.iter().skip(1);
+            others.any(|it| it[part.clone()] != ids[0][part.clone()])
+        };
+        assert!(ids.iter().all(|ids| ids.len() == 27));
+        assert!(!differ(0..9) && differ(9..21));
+        cold.push(ids[0][..6].to_vec());
+    }
+    assert!(cold.iter().all(|ids| *ids == cold[0]));
 }

@@ -579,6 +579,8 @@ pub(super) fn expected(
     let mut matcher = generation.constraint.as_ref().map(Grammar::matcher);
     let mut history = fed_ids(prompt.input(0..prompt.len()));
     for position in 0..(*max_tokens).min(context_tokens - prompt.len()) {
+        let temperature = matcher.as_ref().and_then(Matcher::temperature);
+        sampler.set_temperature(temperature.unwrap_or(generation.sampling.temperature));
         let mask = match matcher.as_mut().map_or(Ok(Next::Free), Matcher::next) {
             Ok(Next::Free) => None,
             Ok(Next::OneOf(mask)) => Some(mask.clone()),

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::Error;
+use crate::sample::SamplingParams;
 
 #[test]
 fn a_regular_expression_must_match_from_end_to_end() {
@@ -335,13 +336,51 @@ fn lark_in_llguidances_dialect() {
         ("start: \"a", "lexer error"),
         ("start: /(?=a)a/", "look-around"),
         ("start: %json {\"not\": {}}", "not"),
-        ("start[temperature=1]: /a/", "temperature"),
+        ("start[temperature=-1]: /a/", "temperature"),
+        ("start[temperature=inf]: /a/", "temperature"),
+        ("start[temperature=]: /a/", "temperature"),
+        ("start[temperature=1]: \"a\" \"b\"+ | other", "other"),
         ("start: %json", "JSON"),
         ("", "start"),
     ] {
         let message = model.refusal(&lark(text));
         assert!(message.contains(word), "{text}: {message}");
     }
+}
+
+#[test]
+fn lark_sets_temperatures() {
+    let model = Model::made();
+    let text = "start: \"x\" warm json cold \"z\"\nwarm[temperature=0.75]: /[0-9]{2}/\n\
+        json[temperature = 1e0]: %json { \"type\": \"boolean\" }\ncold[temperature=0.0]: /[a-b]/";
+    let nested = GrammarSource::LlGuidance(json!({ "grammars": [{ "lark_grammar": text }] }));
+    for source in [lark(text), nested] {
+        let grammar = model.grammar(&source);
+        assert!(grammar.may_set_temperatures());
+        let mut matcher = grammar.matcher();
+        let mut found = vec![matcher.temperature()];
+        for byte in b"x12truea" {
+            matcher.next().unwrap();
+            matcher.accept(model.byte(*byte)).unwrap();
+            found.push(matcher.temperature());
+        }
+        let [x, one, two, json @ .., a, z] = &found[..] else {
+            unreachable!()
+        };
+        assert_eq!([*x, *z], [None, None], "{found:?}");
+        assert_eq!([*one, *two], [Some(0.75); 2], "{found:?}");
+        assert!(json.iter().all(|it| *it == Some(1.0)), "{found:?}");
+        let a = a.expect("0 is a temperature");
+        assert!(a > 0.0 && a < SamplingParams::GREEDY_BELOW, "{found:?}");
+    }
+    // Of the terminals that may come next, the highest decides.
+    let either = model.grammar(&lark(
+        "start: a | b\na[temperature=0.5]: \"ax\"\nb[temperature=1.5]: \"bx\"",
+    ));
+    assert_eq!(either.matcher().temperature(), Some(1.5));
+    let plain = model.grammar(&lark("start: \"a\""));
+    assert!(!plain.may_set_temperatures());
+    assert_eq!(plain.matcher().temperature(), None);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{dry, greedy, params, sampler};
 use crate::Error;
-use crate::sample::{MirostatParams, Sampler, SamplingParams};
+use crate::sample::{LogprobsMode, MirostatParams, Sampler, SamplingParams, ScoreRequest};
 
 /// Parameters with many active stages, so that leaked state of any stage would be visible.
 fn busy(seed: i64) -> SamplingParams {
@@ -127,6 +127,31 @@ fn invalid_logits_are_an_error_in_every_mode() {
         let error = Err(Error::InvalidLogits { position: 4 });
         assert_eq!(sampler.sample(&mut [f32::NAN], None, None), error);
     }
+}
+
+#[test]
+fn a_sampler_whose_temperature_changes_is_one_of_that_temperature() {
+    let params = |temperature| SamplingParams {
+        temperature,
+        ..busy(5)
+    };
+    let mut changing = Sampler::new(&params(0.3), 1, &[5, 6]);
+    let mut ids = vec![];
+    for (len, temperature) in [0.3, 1.7, 0.0, 1.7, 0.3, 0.9].into_iter().enumerate() {
+        let (before, was) = (changing.identity(), changing.params().temperature);
+        changing.set_temperature(temperature);
+        assert_eq!(changing.identity() == before, was == temperature);
+        let mut of_that = Sampler::resume(&params(temperature), 1, len, changing.memory());
+        let score = Some(ScoreRequest {
+            top: 2,
+            mode: LogprobsMode::Processed,
+        });
+        let expected = of_that.sample(&mut row(len), None, score).unwrap();
+        let found = changing.sample(&mut row(len), None, score).unwrap();
+        assert_eq!(found, expected);
+        ids.push(found.id);
+    }
+    assert!(ids.iter().any(|id| *id != ids[0]), "{ids:?}");
 }
 
 #[test]

@@ -79,10 +79,7 @@ pub(super) fn parse(
     now: LocalTime,
     mut warn_unknown: impl FnMut(&str),
 ) -> Result<(Plan, Delivery)> {
-    let mut unknown = UnknownFieldPolicy {
-        behavior: switches.unknown_fields,
-        warn: &mut warn_unknown,
-    };
+    let mut unknown = UnknownFieldPolicy::new(switches, &mut warn_unknown);
     let mut fields = checked_fields(body, switches, &mut unknown)?;
     let model = model::read(&fields, switches)?;
     let Turn {

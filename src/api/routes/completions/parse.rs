@@ -97,10 +97,7 @@ pub(super) fn parse(
     switches: &Switches,
     mut warn_unknown: impl FnMut(&str),
 ) -> Result<(Plan, Streaming)> {
-    let mut unknown = UnknownFieldPolicy {
-        behavior: switches.unknown_fields,
-        warn: &mut warn_unknown,
-    };
+    let mut unknown = UnknownFieldPolicy::new(switches, &mut warn_unknown);
     let Body { fields, prompts } = Body::parse(body, switches.max_prompts, switches.mixed_prompts)?;
     unknown.check(fields.names(), known_fields)?;
     vendors::check(&fields)?;

@@ -66,10 +66,7 @@ pub(super) fn parse(
     switches: &Switches,
     mut warn_unknown: impl FnMut(&str),
 ) -> Result<Plan> {
-    let mut unknown = UnknownFieldPolicy {
-        behavior: switches.unknown_fields,
-        warn: &mut warn_unknown,
-    };
+    let mut unknown = UnknownFieldPolicy::new(switches, &mut warn_unknown);
     let input = PromptReader {
         field: EmbeddingOwnFields::input.name,
         max_prompts: MAX_INPUTS,

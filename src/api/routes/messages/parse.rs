@@ -56,10 +56,7 @@ pub(super) fn parse(
     usage: Use,
     mut warn_unknown: impl FnMut(&str),
 ) -> Result<(Plan, bool)> {
-    let mut unknown = UnknownFieldPolicy {
-        behavior: switches.unknown_fields,
-        warn: &mut warn_unknown,
-    };
+    let mut unknown = UnknownFieldPolicy::new(switches, &mut warn_unknown);
     let fields = Body::parse_fields(body)?;
     unknown.check(fields.names(), known_fields)?;
     vendors::check(&fields)?;

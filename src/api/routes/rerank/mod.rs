@@ -15,7 +15,7 @@ use crate::api::models::{Purpose, ReadyEmbedder};
 use crate::api::random_id;
 use crate::api::run::Deadline;
 use crate::engine::embed::EmbeddingInput;
-use crate::text::{Pair, Pause};
+use crate::text::{Pair, PairEncoder, Pause};
 use crate::{Error, Result};
 
 pub(in crate::api) static ROUTE: Route = Route {
@@ -50,12 +50,14 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let (model_id, model) = deadline.limit(ready).await?;
     let pause = || endpoint.host.sleep_ms(0);
     check_length("query", &plan.query, false, &model)?;
+    let pairs = model.tokenizer.pairs(&plan.query, &plan.documents, &pause);
+    let pairs = deadline.limit(pairs).await?;
     let is_cut = plan.kept != KeptTokens::All || plan.max_document_tokens.is_some();
     let mut inputs = Vec::with_capacity(plan.documents.len());
     let mut dropped_tokens = 0;
     for document in &plan.documents {
         check_length("documents", document, is_cut, &model)?;
-        let pair = fitting_pair(&plan, document, &model, &pause);
+        let pair = fitting_pair(&plan, document, &pairs, &model, &pause);
         let (pair, dropped) = deadline.limit(pair).await?;
         dropped_tokens += dropped;
         inputs.push(EmbeddingInput {
@@ -94,13 +96,11 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
 async fn fitting_pair(
     plan: &parse::Plan,
     document: &str,
+    pairs: &PairEncoder<'_>,
     model: &ReadyEmbedder,
     pause: Pause<'_>,
 ) -> Result<(Pair, usize)> {
-    let mut pair = model
-        .tokenizer
-        .encode_pair(&plan.query, document, pause)
-        .await?;
+    let mut pair = pairs.encode(document, pause).await?;
     let whole = pair.ids.len();
     if let Some(most) = plan.max_document_tokens {
         pair.cut_document(pair.document.len().saturating_sub(most));

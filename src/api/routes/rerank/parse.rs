@@ -60,10 +60,7 @@ pub(super) fn parse(
     switches: &Switches,
     mut warn_unknown: impl FnMut(&str),
 ) -> Result<Plan> {
-    let mut unknown = UnknownFieldPolicy {
-        behavior: switches.unknown_fields,
-        warn: &mut warn_unknown,
-    };
+    let mut unknown = UnknownFieldPolicy::new(switches, &mut warn_unknown);
     let fields = Body::parse_fields(body)?;
     unknown.check(fields.names(), RerankFields::names)?;
     let model = model::read(&fields, switches)?;

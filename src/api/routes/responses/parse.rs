@@ -46,10 +46,7 @@ pub(super) fn parse(
     now: LocalTime,
     mut warn_unknown: impl FnMut(&str),
 ) -> Result<(Plan, Answer)> {
-    let mut unknown = UnknownFieldPolicy {
-        behavior: switches.unknown_fields,
-        warn: &mut warn_unknown,
-    };
+    let mut unknown = UnknownFieldPolicy::new(switches, &mut warn_unknown);
     let fields = read_fields(body, &mut unknown)?;
     let model = model::read(&fields, switches)?;
     let constraint = constraints::read(&fields, switches, Form::Flat)?;

@@ -60,9 +60,6 @@ fn report_unknown<'a, Known: Iterator<Item = &'static str>>(
     names: impl Iterator<Item = &'a str>,
     known: fn() -> Known,
 ) -> Result<()> {
-    let mut unknown = UnknownFieldPolicy {
-        behavior: endpoint.switches.unknown_fields,
-        warn: &mut |name| endpoint.warn_unknown(name),
-    };
-    unknown.check(names, known)
+    let mut warn = |name: &str| endpoint.warn_unknown(name);
+    UnknownFieldPolicy::new(&endpoint.switches, &mut warn).check(names, known)
 }
