@@ -198,7 +198,7 @@ impl<F: ModelFiles> ModelFiles for CountedFiles<'_, F> {
 /// are reported in [`Inspection::refusal`].
 pub async fn inspect<F: ModelFiles>(files: &F, options: InspectionOptions) -> Result<Inspection> {
     let files = CountedFiles::new(files);
-    // In the order of `open`, which stops at the first error.
+    // The order is that of `open`, which stops at the first error.
     let opened = Checkpoint::open(&files, &options.load).await;
     let mut report = Inspection::of_files(&files);
     let mut checkpoint = match opened {

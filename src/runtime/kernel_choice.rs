@@ -23,7 +23,7 @@ use crate::{
 /// The kernels that are known before a load: a string of [`super::RunningModel::kernels`].
 #[derive(Debug, Clone, Copy)]
 pub enum KnownKernels<'t> {
-    /// Nothing: they are validated and measured.
+    /// Nothing is known: the kernels are validated and measured.
     None,
     /// The form of an engine that was lost. It is validated again, because the device may be why it was lost, but not
     /// measured: another form rounds differently, and the answers of the lost engine are continued.

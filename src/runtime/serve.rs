@@ -177,7 +177,7 @@ impl RunningModel {
             let change = async move |model: &mut ServedModel| {
                 let model = transformer(model);
                 adapters.set_on(model).await?;
-                // Before the next request: its response names the model that gave it.
+                // The fingerprint is set before the next request, whose response names the model that gave it.
                 fingerprint.set(&parts.with(&adapters.reports));
                 let mut report = report.borrow_mut();
                 report.decode_dispatches = model.decode_dispatches();

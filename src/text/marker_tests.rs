@@ -59,7 +59,7 @@ fn strings_of_special_tokens_are_text() {
         (false, "<|e|>"),
     ];
     assert_eq!(ids(&split), [&[BOS][..], &plain, &[END]].concat());
-    // What only looks like one is not changed, and neither is a token that is no structure.
+    // A string that only looks like one is not changed, and neither is a token that is no structure.
     assert_eq!(ids(&[(false, "<s>"), (true, "<|a<")]), [BOS, 1, 4, 0, 1]);
     assert_eq!(ids(&[(false, "<s>"), (true, "a</think>")]), [BOS, 0, TAG]);
     // A token of one character has no place inside of it.

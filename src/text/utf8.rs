@@ -38,7 +38,7 @@ impl Utf8Stream {
         }
         let mut joined = self.tail.clone();
         joined.push(byte);
-        // With the byte the sequence is valid, or still the start of a valid one.
+        // The byte makes the sequence valid, or leaves it the start of a valid one.
         std::str::from_utf8(&joined).map_or_else(|error| error.error_len().is_none(), |_| true)
     }
 

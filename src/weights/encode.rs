@@ -39,7 +39,7 @@ mod tests {
             (65_519.0, TensorType::F16, true),
             (65_520.0, TensorType::F16, false),
             (-1e5, TensorType::F16, false),
-            // What the file itself calls infinite stays as it is.
+            // Values that are infinite in the file stay as they are.
             (f32::INFINITY, TensorType::F16, true),
             (-1e5, TensorType::BF16, true),
             (1e30, TensorType::F32, true),

@@ -161,4 +161,14 @@ impl Delivery {
     pub(super) fn release(&mut self) -> String {
         std::mem::take(&mut self.held)
     }
+
+    /// Ends the call with the arguments that it has, where it stops making sense. The held text is no part of it.
+    pub(super) fn leave_call(&mut self) -> Status {
+        let held = self.release();
+        self.arguments("}");
+        held.chars().for_each(|character| {
+            self.hold(character);
+        });
+        Status::Left
+    }
 }

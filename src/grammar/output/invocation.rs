@@ -132,7 +132,7 @@ impl Invocations {
             State::Key(key) => {
                 key.push(character);
                 if !is_name(key.trim_matches(['"', '\''])) {
-                    return leave(delivery);
+                    return delivery.leave_call();
                 }
             }
             State::Value(literal) => {
@@ -146,12 +146,12 @@ impl Invocations {
                         self.state = State::Next;
                         return self.feed(character, delivery);
                     }
-                    Reading::Wrong => return leave(delivery),
+                    Reading::Wrong => return delivery.leave_call(),
                 }
             }
             State::Next if character == ',' => self.state = State::Key(String::new()),
             State::Next if character == close => self.end(delivery),
-            State::Next => return leave(delivery),
+            State::Next => return delivery.leave_call(),
             State::Between if character == ',' => self.state = State::Name(String::new()),
             State::Between if character == ']' => self.state = State::Close(String::new()),
             State::Between => return Status::Left,
@@ -205,14 +205,4 @@ impl Invocations {
 fn is_name(text: &str) -> bool {
     let fits = |c: char| c.is_alphanumeric() || "_-. ".contains(c);
     text.len() <= MAX_NAME_BYTES && text.chars().all(fits)
-}
-
-/// The call ends where it stops making sense; what is held is text.
-fn leave(delivery: &mut Delivery) -> Status {
-    let held = delivery.release();
-    delivery.arguments("}");
-    held.chars().for_each(|character| {
-        delivery.hold(character);
-    });
-    Status::Left
 }

@@ -171,7 +171,7 @@ impl MarkupCall {
                 if tag == self.markup.value_open {
                     self.open_value(delivery);
                 } else if !self.markup.value_open.starts_with(&*tag) {
-                    return leave(delivery);
+                    return delivery.leave_call();
                 }
             }
             State::Value(value) => {
@@ -232,7 +232,7 @@ impl MarkupCall {
         } else if markup.key_open.starts_with(&tag) || markup.close.starts_with(&tag) {
             self.state = State::Between(tag);
         } else {
-            return leave(delivery);
+            return delivery.leave_call();
         }
         Status::More
     }
@@ -249,7 +249,7 @@ impl MarkupCall {
             return Status::More;
         }
         if key.len() > MAX_NAME_BYTES {
-            return leave(delivery);
+            return delivery.leave_call();
         }
         self.state = State::Key(key);
         Status::More
@@ -295,16 +295,6 @@ impl MarkupCall {
             State::NameOpen(_) | State::Name(_) | State::Key(_) | State::ValueOpen(_)
         )
     }
-}
-
-/// The call ends with the parameters that it has; what is held is text.
-fn leave(delivery: &mut Delivery) -> Status {
-    let held = delivery.release();
-    delivery.arguments("}");
-    held.chars().for_each(|character| {
-        delivery.hold(character);
-    });
-    Status::Left
 }
 
 impl Value {

@@ -46,7 +46,7 @@ pub fn recipes(
         ));
     }
     let mut recipes: Vec<Recipe> = Vec::new();
-    // By name: the index of the recipe, and the tensors of its experts.
+    // The index of the recipe by its name, and the tensors of its experts.
     let mut stacks: BTreeMap<String, (usize, BTreeMap<usize, Part>)> = BTreeMap::new();
     for (GgufTensor { name, expert, .. }, part) in parts {
         let mut recipe = Recipe {

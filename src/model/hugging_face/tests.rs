@@ -838,7 +838,7 @@ fn an_encoder_without_a_pooling_is_refused() {
     is_refused(config, &["modules.json"]);
 }
 
-/// What folders of recent models have and this build computes differently.
+/// Folders of recent models may hold what this build computes differently.
 #[test]
 fn members_of_recent_models_are_checked() {
     let refused = |model_type: &str, changes: Value, parts: &[&str]| {

@@ -74,7 +74,7 @@ impl<S: ByteSource> Loader<'_, S> {
         })
     }
 
-    /// How a layer rotates its queries and keys. `columns` are the places of queries, keys and values, and the row lengths there.
+    /// The rotation of a layer's queries and keys. `columns` are the places of queries, keys and values, and the row lengths there.
     fn rope_shape(
         &self,
         layer: usize,

@@ -48,7 +48,7 @@ pub(super) struct RopeTables {
     pub(super) magnitude: f32,
 }
 
-/// After the name of a matrix: the lower and the upper limit of its input, and those of its products.
+/// These suffixes follow the name of a matrix: the lower and the upper limit of its input, and those of its products.
 pub(super) const LIMITS: [&str; 4] = ["input_min", "input_max", "output_min", "output_max"];
 
 /// The GGUF name of a part of a layer.

@@ -296,7 +296,7 @@ impl<S: ByteSource> Loader<'_, S> {
                 heads.extend(self.floats(&name(layer, "ssm_d")).await?);
                 let mut rates = places[0];
                 rates.at = 2 * inner + 2 * keys;
-                // What is convolved holds x, B and C: values, keys and queries.
+                // The convolved columns hold x, B and C: values, keys and queries.
                 (places[0], rates, rates, [inner + keys, inner, 0])
             }
         };

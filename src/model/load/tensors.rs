@@ -209,7 +209,7 @@ impl<'a> Check<'a> {
             self.linear(&name("attn_qkv"), [dim, q + 2 * kv])?;
         } else if config.layers[layer].kv_layer.is_some() {
             self.linear(&name("attn_q"), [dim, q])?;
-            // Not used.
+            // The layer uses the keys and values of another one.
             self.possible(&name("attn_k.weight"), &[dim, kv])?;
             self.possible(&name("attn_v.weight"), &[dim, kv])?;
             self.possible(&name("attn_k_norm.weight"), &[head_dim])?;
@@ -354,7 +354,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// What a head has besides a layer.
+    /// Checks the tensors that a head for drafts has in addition to those of a layer.
     fn mtp_head(&mut self, block: usize) -> Result<()> {
         let (dim, vocab) = (self.config.dim, self.config.vocab);
         let name = |part: &str| format!("blk.{block}.nextn.{part}.weight");

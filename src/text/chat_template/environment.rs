@@ -168,7 +168,7 @@ fn add_tests(environment: &mut Environment<'static>) {
 }
 
 fn add_filters(environment: &mut Environment<'static>, marker: Marker) {
-    // Not Jinja2's, or of no use in a prompt.
+    // Jinja2 does not have these filters, or a prompt has no use for them.
     for name in ["pprint", "chain", "zip"] {
         environment.remove_filter(name);
     }

@@ -100,7 +100,7 @@ fn product(factors: &[(String, After)]) -> String {
     let Some((first, mut after)) = factors.next().cloned() else {
         return String::new();
     };
-    // What `*` joins.
+    // The operands that `*` joins.
     let mut pending = vec![first];
     for (factor, next) in factors {
         match &after {

@@ -24,7 +24,7 @@ const MAX_TAG_TOKENS: usize = 400;
 /// `template` with these statements replaced. What is no template is left to the parser.
 ///
 /// # Errors
-/// What is nested too deep, or which tag is too long.
+/// The error names what is nested too deep or the tag that is too long.
 pub(super) fn rewrite(template: &str) -> Result<String, &'static str> {
     let mut result = String::with_capacity(template.len() + 256);
     let mut blocks = Blocks::default();
@@ -216,7 +216,7 @@ fn statement(tag: &str) -> String {
             replaced => format!(" {word}{replaced}"),
         },
     };
-    // What a macro, the body of a call or a recursive loop is called with has not been checked.
+    // The arguments of a macro, of the body of a call or of a recursive loop have not been checked.
     let names = match word {
         "macro" => body.find('(').and_then(|at| parameters(&body[at..])),
         "call" => parameters(body),

@@ -24,7 +24,7 @@ pub struct Recipe {
     pub origin: Origin,
 }
 
-/// Where the elements of a tensor come from.
+/// The source of a tensor's elements.
 #[derive(Debug, Clone)]
 pub enum Origin {
     /// The rows of stored tensors of one row length, concatenated.

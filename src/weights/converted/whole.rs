@@ -15,7 +15,7 @@ const TILE_ROWS: usize = 16;
 /// The rows of a part of `stored`, whose elements are `values`, as type `ty`.
 ///
 /// # Errors
-/// Those of [`encode`].
+/// Same as [`encode`].
 pub(super) fn whole(
     part: &Part,
     stored: &TensorInfo,

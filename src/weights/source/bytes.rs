@@ -14,7 +14,7 @@ impl<B: AsRef<[u8]>> ByteSource for BytesSource<B> {
 
     async fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<()> {
         check_range(offset_bytes, buf.len(), self.size_bytes())?;
-        // In memory, so the offset fits usize.
+        // The bytes are in memory, so the offset fits usize.
         let start = offset_bytes as usize;
         buf.copy_from_slice(&self.0.as_ref()[start..start + buf.len()]);
         Ok(())

@@ -21,7 +21,7 @@ export type Answering = (
 /** The requests that a door to the engine answers. */
 export interface FetchScope {
   basePaths: readonly string[];
-  /** Besides the page's own. */
+  /** Origins in addition to that of the page. */
   origins: readonly string[];
   /** The `fetch` for everything else. */
   network: typeof fetch;

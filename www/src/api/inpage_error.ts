@@ -62,7 +62,7 @@ function completed(status: number | undefined, error: Partial<ErrorObject>): Inp
 }
 
 /**
- * What a call of the package throws for `reason`: the reason of an abort as it is, anything else as an `InpageError`. A `TypeError`
+ * The error that a call of the package throws for `reason`: the reason of an abort as it is, anything else as an `InpageError`. A `TypeError`
  * means an argument that cannot be used, unless the caller says otherwise.
  */
 export function asInpageError(reason: unknown, codeOfTypeError = "invalid_option"): unknown {

@@ -2,7 +2,7 @@
 
 import type { CatalogFacts } from "./types.js";
 
-/** From small to large within a family; embeddings at the end. */
+/** The models of a family are in the order of their size; embeddings are at the end. */
 export const FACTS: readonly CatalogFacts[] = [
   {
     name: "smollm2-135m-instruct",

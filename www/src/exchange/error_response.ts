@@ -48,7 +48,7 @@ export interface StatusError {
 }
 
 /**
- * What every error that answers a request to `url` has, in the form of the routes there: headers besides those of CORS, those that
+ * The parts that every error has that answers a request to `url`, in the form of the routes there: headers besides those of CORS, those that
  * pages may read, and the body.
  */
 export function errorParts(

@@ -39,7 +39,7 @@ export function optionsOfModels(options: EngineOptions): EngineOptions[] {
 }
 
 /**
- * How long other models are preferred to one whose load ended with its tab: a day, twice as long with each further one. A crash is
+ * The time during which other models are preferred to one whose load ended with its tab: a day, twice as long with each further one. A crash is
  * forgotten after a week.
  */
 function isResting({ loads, atMs, loadedSince }: RememberedCrash): boolean {
@@ -80,7 +80,7 @@ export function attemptsOf(
   );
 }
 
-/** What the app has chosen stays. */
+/** A choice of the app stays. */
 function waysOf({ contextTokens, kvFormat }: LoadOptions): Attempt["load"][] {
   const ways: Attempt["load"][] = [{}];
   const small = kvFormat === undefined ? { kvFormat: "q8_0" as const } : {};

@@ -45,7 +45,7 @@ interface Slot extends KnownModel {
   started: StartedModel | undefined;
 }
 
-/** Who answers a request: a model, or any endpoint because the request is for none. */
+/** The endpoint that answers a request: that of a model, or any if the request is for no model. */
 type Addressee = { slot: Slot; request: WireRequest } | "any";
 
 export class ModelGroup implements EngineCore {
@@ -196,7 +196,7 @@ export class ModelGroup implements EngineCore {
     const { isObject, model } = modelFieldOf(request.body);
     const { allowMissingModel, profile, apiKey } = this.#endpoint;
     const name = model ?? (mayOmitModel(allowMissingModel, profile) ? DEFAULT_NAME : undefined);
-    // What the loaded models can do decides which of them `default` means.
+    // The abilities of the loaded models decide which of them `default` means.
     if (name === DEFAULT_NAME) await this.#describeLoaded();
     const slot = isObject && name !== undefined ? this.#slotFor(name, route.capability) : undefined;
     if (slot === undefined) return "any";

@@ -207,7 +207,7 @@ function absolute(url: string | URL): string {
   return new URL(url, globalThis.document?.baseURI).href;
 }
 
-/** Where the files that `options` name are. */
+/** The places of the files that `options` name. */
 function resolveFiles({ model, hub, projector, draftModel }: EngineOptions) {
   return {
     ...resolveModel(model, hub),

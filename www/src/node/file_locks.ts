@@ -36,7 +36,7 @@ interface Options {
 
 type Granted = (lock: Lock | null) => unknown;
 
-/** Who wrote a file. The id differs between two locks of one thread. */
+/** The writer of a file. The id differs between two locks of one thread. */
 interface Holder {
   pid: number;
   host: string;

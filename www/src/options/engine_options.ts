@@ -50,7 +50,7 @@ export interface EngineOptions {
   /** Ask the browser not to evict the origin's storage, which has the cached models. */
   persist?: boolean;
   /**
-   * What makes a model see images: the URL of the GGUF file of its vision tower (`mmproj-….gguf`), `hf:OWNER/NAME/FILE.gguf`, a
+   * The vision tower, with which a model sees images: the URL of its GGUF file (`mmproj-….gguf`), `hf:OWNER/NAME/FILE.gguf`, a
    * `File` or a `Blob`, or an object with one of these and the options of a download. With `models`, each has its own.
    */
   projector?: ProjectorOption;

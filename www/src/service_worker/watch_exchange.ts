@@ -35,7 +35,7 @@ export interface Watch {
   readonly hasOtherEngine: boolean;
   /** Aborts when the requesting page is gone. */
   readonly callerLost: AbortSignal;
-  /** To be called for every message of the answering engine. */
+  /** The owner calls this for every message of the answering engine. */
   onSign(): void;
   stop(): void;
 }

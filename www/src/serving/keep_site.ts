@@ -15,7 +15,7 @@ const MAX_READINGS = 4;
  */
 const IN_SCRIPTS = /(["'`])([\w@./-]+\.(?:m?js|css|wasm))\1(?!(?<=[{,]\s*\1\2\1)\s*:)/g;
 /**
- * What the tags of a page load. Links that a user follows are not included, because fetching one may have side effects.
+ * The URLs that the tags of a page load. Links that a user follows are not included, because fetching one may have side effects.
  */
 const IN_PAGES = /<(?:script|link|img|source)\b[^>]*?\s(?:src|href)\s*=\s*(["']?)([^"'\s>]+)/g;
 

@@ -32,7 +32,7 @@ export interface Standing {
 export type Message =
   /** I run the engine from now on, or still do. */
   | ({ type: "owner"; owner: string } & Standing)
-  /** Who runs the engine? */
+  /** Asks which tab runs the engine. */
   | { type: "who" }
   /** Open the channel of this exchange. */
   | { type: "open"; owner: string; exchange: string }

@@ -52,7 +52,7 @@ export class Heartbeat {
     this.#onHang = onHang;
   }
 
-  /** To be called before the worker is told to do something. */
+  /** The owner calls this before it tells the worker to do something. */
   expect(activity: WorkerActivity): void {
     if (this.#isEnded) return;
     if (this.#timer === undefined) {

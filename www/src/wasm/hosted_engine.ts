@@ -89,7 +89,7 @@ export interface HostedEngine {
   /** The number of the oldest operation that the GPU has not finished. */
   pendingOperation?(): number | undefined;
   /**
-   * What was found out about the kernels: for an engine that takes over, which then gives the same answers to the last
+   * The facts that were found out about the kernels: for an engine that takes over, which then gives the same answers to the last
    * bit, and for the next visit, whose self-test it replaces.
    */
   kernels?(): string | undefined;

@@ -41,7 +41,7 @@ export function compileAheadOn(device: GPUDevice): (sources: string[]) => Promis
     sourceOf.set(module, code);
   };
   return async (sources) => {
-    // What a request needs while others compile in the background is compiled already, or waited for here.
+    // The pipelines that a request needs are compiled already, or this waits for them while others compile in the background.
     for (const source of sources) {
       if (!compiling.has(source)) compiling.set(source, compile(source));
     }

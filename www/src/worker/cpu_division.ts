@@ -32,7 +32,7 @@ const CLOSED = PART_MASK;
 const MAX_PARTS = CLOSED - 1;
 
 /**
- * How long a thread without work, or the one that waits for others, looks at the array before it sleeps. The products of a
+ * The time for which a thread without work, or the one that waits for others, looks at the array before it sleeps. The products of a
  * token follow one another closely. Ten times as long was measured to change nothing.
  */
 const SPIN_MS = 0.1;

@@ -23,7 +23,7 @@ import { compileCpuKernels, type CpuKernels, startCpuKernels } from "./cpu_kerne
 
 /** The name of a worker that is a thread: it runs the engine worker's script. */
 const THREAD_NAME = "inpage-cpu-thread";
-/** Not measured beyond two: a cautious limit for machines with many processors. */
+/** A cautious limit for machines with many processors: more than two threads were not measured. */
 const MAX_DEFAULT_THREADS = 8;
 
 /** The data that a thread needs to start. */
@@ -41,7 +41,7 @@ type ThreadMessage = "here" | "ready" | "failed";
 export type ComputeProduct = (address: number, parts: number) => number;
 
 /**
- * How many threads the CPU device may use, with the engine worker's own: `given`, or as many as the machine has.
+ * The number of threads that the CPU device may use, with the engine worker's own: `given`, or as many as the machine has.
  *
  * @throws InvalidOptions if `given` is not a number of threads
  */

@@ -84,7 +84,7 @@ async fn read_strings<S: ByteSource>(
 ) -> Result<Vec<String>> {
     const LENGTH_BYTES: u64 = 8;
     check_count(cursor, count, LENGTH_BYTES)?;
-    // Not `with_capacity`, because a `String` takes three times the 8 bytes that the file must have for each.
+    // The vector grows, because a `String` takes three times the 8 bytes that the file must have for each.
     let mut strings = Vec::new();
     for _ in 0..count {
         strings.push(cursor.string(MAX_STRING_BYTES).await?);

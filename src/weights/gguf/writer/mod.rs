@@ -38,7 +38,7 @@ const VERSION: u32 = 3;
 pub struct GgufWriter {
     metadata: Metadata,
     alignment_bytes: u64,
-    /// Before `start`, offsets are relative to the start of the data.
+    /// Offsets are relative to the start of the data until `start` is called.
     tensors: Vec<TensorInfo>,
     names: HashSet<String>,
     data_bytes: u64,

@@ -132,7 +132,7 @@ export class CacheDownload {
     return known.filter(isOther).slice(0, MOST_ALIASES);
   }
 
-  /** What a storage that was too small has taken is of no use, but it is read until the load has ended. */
+  /** Files in a storage that was too small are of no use, but they are read until the load has ended. */
   async #removeAfterRead(version: number, offered: Promise<void>): Promise<void> {
     const { reading } = this.#context;
     if (reading === undefined) return;

@@ -54,12 +54,12 @@ export class Intake implements Sink {
     return this.#position;
   }
 
-  /** From now on other tabs may write what is stored. */
+  /** Other tabs may write what is stored after this call. */
   release(): void {
     this.#isReleased = true;
   }
 
-  /** From now on the file must keep its size. */
+  /** The file must keep its size after this call. */
   expose(): void {
     this.#isExposed = true;
   }

@@ -31,7 +31,7 @@ const PROGRESS_BYTES = 64 * 1024;
 /** A server whose answer makes no progress for this time is too slow: below about 2 kB/s. */
 export const SLOW_MS = 30_000;
 /**
- * How often the rate is looked at. Looks are counted, and only while bytes are awaited: neither the sleep of a computer or tab, nor a
+ * The interval at which the rate is looked at. Looks are counted, and only while bytes are awaited: neither the sleep of a computer or tab, nor a
  * pause, nor a slow storage makes a server slow.
  */
 const LOOK_MS = 5000;
