@@ -1,5 +1,5 @@
 //! `npm run conformance`: runs the cases of tests/conformance against real models: one that generates text, one that makes
-//! embeddings and one that sees, through the native server or a page in a browser. Prints a line per case and a last line
+//! embeddings, one that reranks and one that sees, through the native server or a page in a browser. Prints a line per case and a last line
 //! "N passed, N failed". The cases are in tests/conformance/cases.
 
 import { existsSync, statSync } from "node:fs";
@@ -18,6 +18,7 @@ const USAGE = `npm run conformance [-- options]   runs every case of tests/confo
     --group ABC            only the cases of these groups, in capital letters
     --model FILE.gguf      the embedded model when left out
     --embedder FILE.gguf   makes embeddings, for group L; a small model with random weights when left out
+    --reranker FILE.gguf   reranks, for group P; a small model with random weights when left out
     --seer FILE.gguf       sees, for group N; a small model with random weights when left out
     --projector FILE.gguf  the vision tower of the model that sees
     --device auto|gpu|cpu  where the model computes; gpu when left out, on a software adapter too
@@ -30,6 +31,7 @@ const OPTIONS = {
   group: { type: "string" },
   model: { type: "string" },
   embedder: { type: "string" },
+  reranker: { type: "string" },
   seer: { type: "string" },
   projector: { type: "string" },
   device: { type: "string", default: "gpu" },
@@ -41,6 +43,7 @@ const BROWSERS = ["chromium", "firefox"];
 const DEVICES = ["auto", "gpu", "cpu"];
 const EMBEDDED_MODEL = "www/models/tales.gguf";
 const EMBEDDER = "tests/parity/embeddings/bert-cls-Q8_0.gguf";
+const RERANKER = "tests/parity/rerankers/bert.gguf";
 const SEER = "tests/parity/images/gemma3.gguf";
 const PROJECTOR = "tests/parity/images/gemma3.mmproj.gguf";
 
@@ -90,9 +93,6 @@ function choose({ cases, groups }, wanted, letters, door) {
   return ids.length > 0 ? known.filter(({ id }) => ids.includes(id)) : known;
 }
 
-/** What the model of a case is for. */
-const purposeOf = ({ embeds, sees }) => (embeds ? "embeds" : sees ? "sees" : "text");
-
 /** Runs cases and returns their results; `onResult` gets each as soon as it is there. */
 async function runDoor({ door, browser, chosen, model, projector, device, onResult }) {
   if (door !== "native") {
@@ -129,6 +129,7 @@ if (isProgram(import.meta.url)) {
     requireNode();
     const model = modelFile("--model", files.model ?? resolve(root, EMBEDDED_MODEL));
     const embedder = modelFile("--embedder", files.embedder ?? resolve(root, EMBEDDER));
+    const reranker = modelFile("--reranker", files.reranker ?? resolve(root, RERANKER));
     await provideNpmPackages();
     const known = await import("../tests/conformance/cases/index.mjs");
     const chosen = choose(known, wanted, group, door);
@@ -142,15 +143,16 @@ if (isProgram(import.meta.url)) {
     for (const [purpose, loaded] of Object.entries({
       text: { model },
       embeds: { model: embedder },
+      ranks: { model: reranker },
       sees: { model: seer, projector },
     })) {
-      const some = chosen.filter((entry) => purposeOf(entry) === purpose);
+      const some = chosen.filter((entry) => (entry.purpose ?? "text") === purpose);
       if (some.length === 0) continue;
       await runDoor({ door, browser, chosen: some, ...loaded, device, onResult });
     }
     const failed = results.filter(({ ok }) => !ok).length;
     const passed = results.length - failed;
-    const report = { door, model, embedder, seer, passed, failed, results };
+    const report = { door, model, embedder, reranker, seer, passed, failed, results };
     if (json) process.stdout.write(`${JSON.stringify(report)}\n`);
     else process.stdout.write(`${passed} passed, ${failed} failed\n`);
     // Missing results mean that the run has not passed.

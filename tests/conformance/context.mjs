@@ -113,6 +113,11 @@ export class Context {
     return this.#door.embed(body, options);
   }
 
+  /** `engine.rerank`; in pages only. */
+  rerank(body, options) {
+    return this.#door.rerank(body, options);
+  }
+
   /** The page's own `fetch`, or the function that may take its place. */
   plainFetch(url, init) {
     return this.#door.plainFetch(url, init);

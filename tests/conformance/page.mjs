@@ -28,6 +28,7 @@ async function openDoor(name, device, sees) {
     complete: (body, options) => engine.completions.create(body, options),
     chat: (body, options) => engine.chat.completions.create(body, options),
     embed: (body, options) => engine.embeddings.create(body, options),
+    rerank: (body, options) => engine.rerank(body, options),
   };
   if (name === "sw") {
     await inpage.serveFromPage(engine).ready;

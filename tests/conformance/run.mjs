@@ -13,12 +13,21 @@ const RESET = [
   { switches: {} },
 ];
 
+/** What the model behind a door is for. One that sees generates text, too. */
+async function purposeOf(context) {
+  const { data } = (await context.request("/v1/models")).body;
+  const { capabilities } = data.find(({ id }) => id === context.info.modelId);
+  if (capabilities.includes("rerank")) return "ranks";
+  return capabilities.includes("embeddings") ? "embeds" : "text";
+}
+
 /** One result per case of `cases` that supports the door and its kind of model: `{ id, title, ok, reason, ms }`. */
 export async function* runCases(cases, door) {
   const info = await door.hooks({ modelInfo: true });
-  const modelEmbeds = info.embeddingWidth !== undefined;
-  for (const { id, title, doors, embeds = false, run } of cases) {
-    if (!doors.includes(door.name) || embeds !== modelEmbeds) continue;
+  const served = await purposeOf(new Context(door, info));
+  for (const { id, title, doors, purpose = "text", run } of cases) {
+    const wanted = purpose === "sees" ? "text" : purpose;
+    if (!doors.includes(door.name) || wanted !== served) continue;
     const start = performance.now();
     let reason;
     try {

@@ -18,6 +18,7 @@ import l from "./l_embeddings.mjs";
 import m from "./m_responses.mjs";
 import n from "./n_images.mjs";
 import o from "./o_messages.mjs";
+import p from "./p_rerank.mjs";
 
 const k = [...k1, ...k2, ...k3, ...k4];
 
@@ -38,6 +39,7 @@ export const groups = {
   M: m,
   N: n,
   O: o,
+  P: p,
 };
 
 export const cases = Object.values(groups).flat();

@@ -52,8 +52,8 @@ async function thrown(call) {
   return {};
 }
 
-const embeddingCase = (id, title, run, members = { embeds: true }) => ({
-  ...{ id, title, doors: ALL, ...members },
+const embeddingCase = (id, title, run, purpose = "embeds") => ({
+  ...{ id, title, doors: ALL, purpose },
   run: (ctx) => run(ctx.at(ROUTE), ctx),
 });
 
@@ -223,7 +223,7 @@ export default [
       const { modelId } = api.info;
       await api.refused(F({ model: modelId }), 400, "unsupported_parameter", "model");
     },
-    { embeds: false },
+    "text",
   ),
   embeddingCase("219", "embeddings: the queue, failures, deadlines", async (api) => {
     const expected = await numbers(api);

@@ -14,7 +14,7 @@ const image = (url = P) => ({ type: "image_url", image_url: { url } });
 const text = (text) => ({ type: "text", text });
 const user = (...content) => ({ role: "user", content });
 
-const imageCase = (id, title, run) => ({ id, title, doors: ALL, sees: true, run });
+const imageCase = (id, title, run) => ({ id, title, doors: ALL, purpose: "sees", run });
 
 /** Text and log-probabilities of a completion at temperature 0. */
 async function answer(ctx, prompt, images) {
