@@ -41,10 +41,7 @@ pub(super) unsafe fn decode<E: Elements, L: F32x8>(
         // SAFETY: the caller's.
         unsafe {
             let to = to.add(token * vectors * LANES);
-            for vector in 0..head_dim / LANES {
-                let lanes: L = page.load::<E, L>(token, vector);
-                lanes.store(to.add(vector * LANES));
-            }
+            E::decode::<L>(page.head.add(token * page.stride), head_dim / LANES, to);
             if !head_dim.is_multiple_of(LANES) {
                 // Four elements are left: a block of them.
                 let vector = vectors - 1;

@@ -6,6 +6,8 @@ mod load;
 mod parts;
 mod scores;
 mod softmax;
+#[cfg(any(test, feature = "measure"))]
+mod speed;
 #[cfg(test)]
 mod tests;
 mod values;

@@ -29,9 +29,9 @@ impl From<[u32; 2]> for Range {
 #[repr(C)]
 pub(super) struct Running {
     /// The largest score.
-    peak: f32,
+    pub(super) peak: f32,
     /// Sums of the weights relative to the peak, of every eighth token.
-    sums: [f32; LANES],
+    pub(super) sums: [f32; LANES],
 }
 
 impl Running {

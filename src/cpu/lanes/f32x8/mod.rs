@@ -39,6 +39,19 @@ pub(crate) trait F32x8: Copy {
     /// # Safety
     /// Four words are readable.
     unsafe fn load_f16(from: *const u32) -> Self;
+    /// Decodes so many vectors of eight f16, with the bits of [`load_f16`](Self::load_f16).
+    /// # Safety
+    /// The words are readable, and the values writable.
+    #[inline(always)]
+    unsafe fn decode_f16(from: *const u32, vectors: usize, to: *mut f32) {
+        for vector in 0..vectors {
+            // SAFETY: the caller's.
+            unsafe {
+                let lanes = Self::load_f16(from.add(vector * LANES / 2));
+                lanes.store(to.add(vector * LANES));
+            }
+        }
+    }
     /// Decodes eight i8, the first in the low bits of the first word.
     /// # Safety
     /// Two words are readable.

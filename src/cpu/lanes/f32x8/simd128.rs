@@ -2,7 +2,7 @@
 
 use std::arch::wasm32::*;
 
-use super::F32x8;
+use super::{F32x8, LANES};
 
 /// Lanes 0 to 3 and 4 to 7.
 #[derive(Debug, Clone, Copy)]
@@ -17,15 +17,20 @@ macro_rules! each {
     )*};
 }
 
-/// The values of four f16 in the low halves of lanes, as `scalar::f16_to_f32` computes them.
+/// The values of four finite f16, each extended with its sign to 32 bits.
 #[inline(always)]
-fn f16_to_f32(halves: v128) -> v128 {
-    let magnitude = i32x4_shl(v128_and(halves, i32x4_splat(0x7fff)), 13);
-    let magnitude = f32x4_mul(magnitude, f32x4_splat(f32::from_bits((127 + 112) << 23)));
-    let endless = f32x4_ge(magnitude, f32x4_splat(65536.0));
-    let endless = v128_and(endless, i32x4_splat(0x7f80_0000));
-    let sign = i32x4_shl(v128_and(halves, i32x4_splat(0x8000)), 16);
-    v128_or(v128_or(magnitude, endless), sign)
+fn finite_f16_to_f32(extended: v128) -> v128 {
+    // The shift leaves copies of the sign between it and the exponent.
+    let bits = v128_and(i32x4_shl(extended, 13), i32x4_splat(0x8fff_e000_u32 as i32));
+    f32x4_mul(bits, f32x4_splat(f32::from_bits((127 + 112) << 23)))
+}
+
+/// The values of four f16, each extended with its sign to 32 bits, as `scalar::f16_to_f32` computes them.
+#[inline(always)]
+fn f16_to_f32(extended: v128) -> v128 {
+    let value = finite_f16_to_f32(extended);
+    let endless = f32x4_ge(f32x4_abs(value), f32x4_splat(65536.0));
+    v128_or(value, v128_and(endless, i32x4_splat(0x7f80_0000)))
 }
 
 /// Sums of neighbours: two of `a`, then two of `b`.
@@ -65,9 +70,34 @@ impl F32x8 for Simd128 {
         // SAFETY: the caller's.
         let halves = unsafe { v128_load(from.cast()) };
         Self(
-            f16_to_f32(u32x4_extend_low_u16x8(halves)),
-            f16_to_f32(u32x4_extend_high_u16x8(halves)),
+            f16_to_f32(i32x4_extend_low_i16x8(halves)),
+            f16_to_f32(i32x4_extend_high_i16x8(halves)),
         )
+    }
+
+    #[inline(always)]
+    unsafe fn decode_f16(from: *const u32, vectors: usize, to: *mut f32) {
+        // Nearly all elements are finite, so the largest size is compared once, not each element.
+        let mut largest = i16x8_splat(0);
+        for vector in 0..vectors {
+            // SAFETY: the caller's.
+            unsafe {
+                let halves = v128_load(from.add(vector * LANES / 2).cast());
+                largest = i16x8_max(largest, v128_and(halves, i16x8_splat(0x7fff)));
+                let low = finite_f16_to_f32(i32x4_extend_low_i16x8(halves));
+                let high = finite_f16_to_f32(i32x4_extend_high_i16x8(halves));
+                Self(low, high).store(to.add(vector * LANES));
+            }
+        }
+        if v128_any_true(i16x8_gt(largest, i16x8_splat(0x7bff))) {
+            for vector in 0..vectors {
+                // SAFETY: the caller's.
+                unsafe {
+                    let lanes = Self::load_f16(from.add(vector * LANES / 2));
+                    lanes.store(to.add(vector * LANES));
+                }
+            }
+        }
     }
 
     #[inline(always)]

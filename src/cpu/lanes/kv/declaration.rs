@@ -1,6 +1,6 @@
 //! The declaration in the file of a format of the KV cache.
 
-use crate::lanes::f32x8::F32x8;
+use crate::lanes::f32x8::{F32x8, LANES};
 
 /// The sizes of a format, and how the kernels of the CPU device read it. The kernel module compiles this, too: see `module.rs`.
 pub(crate) trait Elements {
@@ -13,6 +13,17 @@ pub(crate) trait Elements {
     /// # Safety
     /// The head has these elements.
     unsafe fn load<L: F32x8>(head: *const u32, vector: usize) -> L;
+
+    /// Writes the first `vectors` vectors of the head to `to`, with the bits of [`load`](Self::load).
+    /// # Safety
+    /// The head has these elements, and `to` a place for them.
+    #[inline(always)]
+    unsafe fn decode<L: F32x8>(head: *const u32, vectors: usize, to: *mut f32) {
+        for vector in 0..vectors {
+            // SAFETY: the caller's.
+            unsafe { Self::load::<L>(head, vector).store(to.add(vector * LANES)) };
+        }
+    }
 }
 
 /// The other facts of a format, and its CPU twins.

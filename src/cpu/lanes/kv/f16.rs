@@ -15,6 +15,12 @@ impl Elements for Format {
         // SAFETY: the caller's.
         unsafe { L::load_f16(head.add(vector * LANES / 2)) }
     }
+
+    #[inline(always)]
+    unsafe fn decode<L: F32x8>(head: *const u32, vectors: usize, to: *mut f32) {
+        // SAFETY: the caller's.
+        unsafe { L::decode_f16(head, vectors, to) }
+    }
 }
 
 pub(super) static DECLARATION: Declaration = Declaration {
