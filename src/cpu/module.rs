@@ -26,7 +26,7 @@ mod registry {
         activations::Activations,
         kernel_module::{Call, Module, address, set},
         lanes::{
-            attention::{AttentionParts, AttentionShape, attention},
+            attention::{AttentionParts, AttentionShape, Window, attention},
             kv::{KvFormat, PAGE_TOKENS, Row},
         },
         product::{InstructionSet, Job, Matrix, Product},
