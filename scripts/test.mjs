@@ -373,7 +373,7 @@ const TIERS = {
     const onGpu = ["--door", "page", "--group", "DEFGHIJLN"];
     await ask("embedded model, in the page, on the GPU", onGpu);
     const onCpu = ["--device", "cpu", "--door"];
-    const others = [...onCpu, "page", "--group", "ABCKM"];
+    const others = [...onCpu, "page", "--group", "ABCKMOP"];
     await ask("embedded model, in the page, on the CPU", others);
     await ask("embedded model, through the service worker, on the CPU", [...onCpu, "sw"]);
   },

@@ -18,6 +18,7 @@ const reason =
   models.reason ?? missing ?? (!(await installPackages()) && "React cannot be installed");
 const html =
   '<!doctype html><link rel="icon" href="data:,"><div id="root"></div><script type="module" src="app.js"></script>';
+const APPS = ["react", "ai_sdk", "assistant_ui"];
 /** The generation of a turn, on a slow machine. */
 const TURN_LIMIT_MS = 120_000;
 
@@ -25,7 +26,7 @@ describe("chat apps", { skip: reason && `skipped: ${reason}`, concurrency: false
   let harness;
   before(async () => {
     const mounts = {};
-    for (const name of ["react", "ai_sdk"]) {
+    for (const name of APPS) {
       const folder = temporaryFolder(`inpage-${name}-`);
       await build({
         entryPoints: [join(root, `examples/chat/${name}.jsx`)],
@@ -54,55 +55,66 @@ describe("chat apps", { skip: reason && `skipped: ${reason}`, concurrency: false
   });
   after(() => harness?.close());
 
-  for (const name of ["react", "ai_sdk"]) {
+  for (const name of APPS) {
     test(`the app ${name}`, { timeout: 4 * TURN_LIMIT_MS }, async () => {
       const page = await harness.open(undefined, `/${name}/`);
       const problems = [];
       page.on("pageerror", (error) => problems.push(error.message));
       page.setDefaultTimeout(TURN_LIMIT_MS);
       await page.evaluate(() => {
-        const seen = () => {
+        const stop = () =>
+          [...document.querySelectorAll("button")].find(
+            ({ textContent }) => textContent === "Stop",
+          );
+        // assistant-ui shows a dot before the first text.
+        window.texts = () =>
+          [...document.querySelectorAll(".assistant")].map(({ innerText }) =>
+            innerText.replace("Again", "").replace("●", "").trim(),
+          );
+        const look = () => {
           window.progress ||= document.querySelector("progress") !== null;
+          window.hasRun ||= stop()?.disabled === false;
+          if (window.stopsAfter === undefined || texts().length <= window.stopsAfter) return;
+          if (!texts().at(-1) || stop().disabled) return;
+          window.stopsAfter = undefined;
+          stop().click();
         };
-        new MutationObserver(seen).observe(document, { childList: true, subtree: true });
+        const options = { childList: true, subtree: true, attributes: true, characterData: true };
+        new MutationObserver(look).observe(document, options);
       });
-      const say = async (text) => {
-        await page.fill("input", text);
-        await page.click("text=Send");
+      // assistant-ui ignores a click that comes before the run that was stopped has ended: a second one begins the next.
+      const turn = async (selector) => {
+        await page.evaluate(() => {
+          window.hasRun = false;
+        });
+        for (const timeout of [5_000, TURN_LIMIT_MS]) {
+          await page.click(selector);
+          const begun = page.waitForFunction(() => window.hasRun, undefined, { timeout });
+          if (await begun.catch((error) => timeout === TURN_LIMIT_MS && Promise.reject(error)))
+            break;
+        }
+        await page.waitForSelector("button:text('Stop'):disabled");
       };
-      const ended = () => page.waitForSelector("button:text('Send'):enabled");
-      const last = () => page.locator("p.assistant").last().innerText();
+      const say = async (text) => {
+        await page.fill("input, textarea", text);
+        await turn("text=Send");
+      };
+      const last = () => page.evaluate(() => texts().at(-1));
 
       await say("Please roll a die.");
       const result = JSON.parse(await page.locator("p.tool:not(:empty)").last().innerText());
       assert.ok(result.rolled >= 1 && result.rolled <= 20, JSON.stringify(result));
-      await ended();
       assert.equal(await page.locator("p.tool").count(), 1);
       assert.ok(await page.evaluate(() => window.progress), "the download has a progress");
 
       // The page stops the answer itself, at its first text: it may be short.
       await page.evaluate(() => {
-        const texts = () => [...document.querySelectorAll("p.assistant")];
-        const button = [...document.querySelectorAll("button")].find(
-          ({ textContent }) => textContent === "Stop",
-        );
-        const before = texts().length;
-        const timer = setInterval(() => {
-          if (texts().length <= before || !texts().at(-1).textContent || button.disabled) return;
-          clearInterval(timer);
-          button.click();
-          window.stopped = true;
-        }, 2);
+        window.stopsAfter = texts().length;
       });
       await say("Name many animals.");
-      await page.waitForFunction(() => window.stopped);
-      await ended();
-      const stopped = await last();
-      assert.ok(stopped.length > 0);
-      await page.click("text=Again");
-      // The turn has begun when the click is done; a short one may have ended.
-      await page.waitForTimeout(200);
-      await ended();
+      assert.equal(await page.evaluate(() => window.stopsAfter), undefined);
+      assert.ok((await last()).length > 0);
+      await turn("text=Again");
       // The model chooses the text.
       assert.ok((await last()).length > 0);
       assert.equal(await page.locator("[role=alert]").count(), 0);
