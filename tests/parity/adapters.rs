@@ -56,7 +56,7 @@ fn set(model: &mut Transformer, adapters: &[(&Adapter<FileSource>, f32)]) {
 }
 
 /// Logits after the last of `tokens`, fed `at_a_time` tokens at a time.
-fn last_logits(model: &mut Transformer, tokens: &[u32], at_a_time: usize) -> Vec<f32> {
+pub fn last_logits(model: &mut Transformer, tokens: &[u32], at_a_time: usize) -> Vec<f32> {
     let mut kv = sequence(model);
     let mut row = Vec::new();
     for chunk in tokens.chunks(at_a_time) {

@@ -10,10 +10,10 @@ use pollster::block_on;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    adapters::made,
+    adapters::{last_logits, made},
     archive,
     arithmetic::{MAX_DIVERGENCE, divergence},
-    fixture::{Compute, Feed, computes, load, sequence},
+    fixture::{Compute, computes, load},
     folders::Folder,
     references::assert_parity,
 };
@@ -172,16 +172,6 @@ fn model(compute: &Compute, folder: &Folder) -> Transformer {
     };
     let Checkpoint { gguf, source } = block_on(Checkpoint::open(folder, &options)).unwrap();
     block_on(load(compute.clone(), &gguf, &source, options, |_, _| ())).expect("a model that runs")
-}
-
-/// Logits after the last of `tokens`, fed `at_a_time` tokens at a time.
-fn last_logits(model: &mut Transformer, tokens: &[u32], at_a_time: usize) -> Vec<f32> {
-    let mut kv = sequence(model);
-    let mut row = Vec::new();
-    for chunk in tokens.chunks(at_a_time) {
-        row = block_on(model.feed(&mut kv, chunk)).unwrap();
-    }
-    row
 }
 
 #[test]
