@@ -86,6 +86,30 @@ fn every_case_is_what_transformers_renders() {
 }
 
 #[test]
+fn an_image_is_the_placeholder_of_its_family() {
+    let Some(dir) = chat_dir() else { return };
+    for (name, turn) in [
+        (
+            "qwen3.5",
+            "<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>What is it?<|im_end|>\n",
+        ),
+        ("gemma4", "<|turn>user\n<|image|>What is it?<turn|>\n"),
+        (
+            "gemma3",
+            "<start_of_turn>user\n<start_of_image>What is it?<end_of_turn>\n",
+        ),
+        ("mistral-small3.2", "[INST][IMG]What is it?[/INST]"),
+    ] {
+        let template =
+            std::fs::read_to_string(dir.join(format!("templates/{name}.jinja"))).unwrap();
+        let parts = json!([{"type": "image"}, {"type": "text", "text": "What is it?"}]);
+        let messages = [json!({"role": "user", "content": parts})];
+        let text = render(&template, &input(&messages, &Map::new())).unwrap();
+        assert!(text.contains(turn), "{name}: {text}");
+    }
+}
+
+#[test]
 fn blocks_are_trimmed_and_one_newline_at_the_end_is_dropped() {
     let template = "{% for m in messages %}\n  {% if true %}\n{{ m.content | trim }}\n{% endif %}\n\
                     {% endfor %}\nend\n\n";
