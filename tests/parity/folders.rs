@@ -163,6 +163,7 @@ fn every_architecture_meets_its_references_as_a_folder() {
         "qwen3next",
         "eurobert",
         "deepseek2",
+        "llama4",
     ];
     for name in architecture_names().filter(|name| !others.contains(name)) {
         assert!(architectures.contains(name), "no model of {name}");
