@@ -25,7 +25,8 @@ const PROGRAM_LIMIT_MS = 40 * 60_000;
 const NODE_TEST_LIMIT_MS = 5 * 60_000;
 /** A test program in Rust that prints nothing for so long hangs. */
 const RUST_SILENCE_LIMIT_MS = 5 * 60_000;
-/** At low priority beside tests that keep all processors busy. */
+/** The same limits at low priority, beside tests that keep all processors busy. */
+const BACKGROUND_LIMIT_MS = 80 * 60_000;
 const BACKGROUND_SILENCE_LIMIT_MS = 20 * 60_000;
 /** For a browser without which its tier is skipped. */
 const INSTALL_LIMIT_MS = 3 * 60_000;
@@ -126,9 +127,10 @@ class Tally {
         ? Number.POSITIVE_INFINITY
         : start_ms + share * limit_ms - performance.now();
     if (left_ms < LEAST_MS) return this.cut(name);
+    const most_ms = options.background ? BACKGROUND_LIMIT_MS : PROGRAM_LIMIT_MS;
     const status = await this.time(name, () =>
       run(program, args, {
-        timeout_ms: Math.min(PROGRAM_LIMIT_MS, left_ms),
+        timeout_ms: Math.min(most_ms, left_ms),
         ...options,
         onOutput(text) {
           output += text;
@@ -139,7 +141,7 @@ class Tally {
     if (options.background) process.stderr.write(output);
     const sum = (pattern) =>
       [...output.matchAll(pattern)].reduce((total, match) => total + Number(match[1]), 0);
-    if (status === TIMED_OUT && left_ms < PROGRAM_LIMIT_MS) {
+    if (status === TIMED_OUT && left_ms < most_ms) {
       const failed = output.match(/^test .* FAILED$/gm) ?? [];
       this.passed += (output.match(/^test .* ok$/gm) ?? []).length;
       for (const line of failed) this.fail(`${name}: ${line}`);
