@@ -4,7 +4,7 @@
 
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
-import { capture, main, mustRun, Remediable, root, say } from "./process.mjs";
+import { capture, main, mustRun, Remediable, root, say, windows } from "./process.mjs";
 import { provideBrowser } from "./setup/browser.mjs";
 import { requireRust } from "./setup/rust.mjs";
 import { targetFolder } from "./setup/target.mjs";
@@ -83,6 +83,7 @@ await main(async (args) => {
   const named = args.filter((argument) => argument !== "--json");
   for (const name of named)
     if (!GPU_TESTS.includes(name)) throw new Remediable(`${name}: not one of ${GPU_TESTS}`);
+  if (windows) throw new Remediable("the build with counters needs a POSIX shell");
   await requireRust();
   const profiles = join(targetFolder(), "coverage");
   rmSync(profiles, { recursive: true, force: true });

@@ -355,7 +355,7 @@ const TIERS = {
       );
     await ask("embedded model, native, on the GPU", []);
     const models = process.env.INPAGE_MODELS ?? join(root, "../shared/models");
-    // The models for embeddings and images (groups L and N) are the same each time.
+    // The models for embeddings, images and rerank (groups L, N and P) are the same each time.
     const text = ["--device", "cpu", "--group", "ABCDEFGHIJKMO"];
     for (const [name, file, options] of [
       ["ts4m", "ts4m/ts4m-Q4_0.gguf", ["--device", "cpu"]],

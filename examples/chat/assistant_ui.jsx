@@ -1,4 +1,4 @@
-// A chat with a tool in the components of assistant-ui, without a server. The model is `model.gguf` beside the page.
+// A chat with a tool in the components of assistant-ui, without a server.
 
 import {
   ActionBarPrimitive,
@@ -9,29 +9,9 @@ import {
   ThreadPrimitive,
 } from "@assistant-ui/react";
 import { useChatRuntime } from "@assistant-ui/react-ai-sdk";
-import { DirectChatTransport, jsonSchema, ToolLoopAgent, tool } from "ai";
-import { createInpage } from "inpage/ai-sdk";
 import { useState } from "react";
 import { createRoot } from "react-dom/client";
-
-const sides = { type: "integer", minimum: 2, maximum: 20 };
-const inputSchema = jsonSchema({ type: "object", properties: { sides }, required: ["sides"] });
-const execute = (input) => ({ rolled: 1 + Math.floor(Math.random() * input.sides) });
-const roll = tool({ description: "Rolls a die.", inputSchema, execute });
-
-const inpage = createInpage({ model: "./model.gguf" });
-const asks = ({ messages }) =>
-  /\broll\b/i.test(JSON.stringify(messages.findLast(({ role }) => role === "user")));
-const prepareStep = (step) => ({
-  toolChoice: step.stepNumber === 0 && asks(step) ? "required" : "none",
-});
-const agent = new ToolLoopAgent({
-  model: inpage(),
-  tools: { roll },
-  prepareStep,
-  maxOutputTokens: 80,
-});
-const transport = inpage.withLoadProgress(new DirectChatTransport({ agent }));
+import { transport } from "./dice_agent.js";
 
 const Roll = ({ args, result }) => (
   <p className="tool">{result && JSON.stringify({ ...args, ...result })}</p>

@@ -117,7 +117,7 @@ class Server:
 
 
 def perplexity(program, model, device, windows):
-    """Of the second halves of the windows."""
+    """The perplexity of the second halves of the windows."""
     with Server(program, model, device) as server:
         seen = [value for ids in windows for value in server.logprobs(ids)[WINDOW // 2 :]]
     return math.exp(-sum(seen) / len(seen))

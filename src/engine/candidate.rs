@@ -184,7 +184,9 @@ impl Candidate {
         });
         let grammar = generation.constraint.as_ref();
         let matcher = grammar.map(|grammar| matcher.get_or_insert_with(|| grammar.matcher()));
-        if let Some(matcher) = &matcher {
+        if grammar.is_some_and(Grammar::may_set_temperatures)
+            && let Some(matcher) = &matcher
+        {
             let temperature = matcher.temperature();
             sampler.set_temperature(temperature.unwrap_or(generation.sampling.temperature));
         }

@@ -96,7 +96,7 @@ pub(super) enum Added {
     ToEach,
     /// A row per expert: their biases.
     ToExperts,
-    /// Nothing, but the products with gate have a factor for each token and expert.
+    /// A factor of the products with gate, for each token and expert. Nothing is added.
     Factors,
 }
 

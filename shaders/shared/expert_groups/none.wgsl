@@ -1,2 +1,2 @@
-// Experts that are all chosen from.
+// There are no groups: a token chooses from all experts.
 fn leave_out_groups(local: u32) {}

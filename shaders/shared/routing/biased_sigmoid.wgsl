@@ -12,7 +12,7 @@ fn routing_weight(bits: u32, largest: u32) -> f32 {
     return 1.0 / (1.0 + exp(-value_of(order_of(bits))));
 }
 
-// That of the sum of the two largest sums of a sigmoid and its bias (DeepSeek-V3).
+// The key of a group: that of the sum of its two largest values of a sigmoid and its bias (DeepSeek-V3).
 fn routing_group_key(largest: u32, second: u32) -> u32 {
     if (second == 0u) {
         return 0u;

@@ -175,6 +175,13 @@ impl Sampling {
         Ok(biases)
     }
 
+    /// An upper bound of the biases that are added up for one token: a string has at most a token per byte.
+    #[cfg(test)]
+    pub(in crate::api) fn most_biases_of_a_token(&self) -> usize {
+        let bytes = self.text_bias.iter().map(|(text, _)| text.len());
+        self.logit_bias.len() + bytes.sum::<usize>()
+    }
+
     /// The sampler's parameters, with [`Self::seed`]. `model` supplies what the request leaves out.
     /// With DRY this reads the whole vocabulary of `tokenizer`: call it once and clone the result for
     /// further prompts.

@@ -373,7 +373,7 @@ fn lark_sets_temperatures() {
         let a = a.expect("0 is a temperature");
         assert!(a > 0.0 && a < SamplingParams::GREEDY_BELOW, "{found:?}");
     }
-    // Of the terminals that may come next, the highest decides.
+    // The highest temperature of the terminals that may come next decides.
     let either = model.grammar(&lark(
         "start: a | b\na[temperature=0.5]: \"ax\"\nb[temperature=1.5]: \"bx\"",
     ));

@@ -227,7 +227,7 @@ fn groups(keys: &Keys, experts: &Experts) -> Result<Option<ExpertGroups>> {
         return Ok(None);
     };
     let used = keys.size("expert_group_used_count")?;
-    // As many experts as a sum has.
+    // A group of sigmoids is ranked by the sum of two experts.
     let least = if experts.is_sigmoid { 2 } else { 1 };
     let len = experts.count / count;
     let is_valid = experts.count.is_multiple_of(count)

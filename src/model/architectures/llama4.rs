@@ -54,7 +54,7 @@ const TENSORS: Names = &[
     ),
 ];
 
-/// The inputs of experts are rows there.
+/// Checkpoints store the matrices of experts with a row per input.
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         from: "model.layers.*.feed_forward.experts.gate_up_proj",
@@ -69,7 +69,7 @@ const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// The last of so many layers has experts; none if it is 0.
+/// Period of the layers with experts: the last layer of each period has some. 0: no layer has experts.
 const EXPERT_PERIOD: &str = "interleave_moe_layer_step";
 /// Tokens of a chunk of the context. Converters write this key only if no layer has chunks, as 0.
 const CHUNK_TOKENS: &str = "attention.sliding_window";
@@ -93,7 +93,7 @@ fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
         None => Ok(Some(USUAL_TOKENS as usize)),
         Some(_) => keys.size_or_zero(key),
     };
-    // Without chunks all layers are alike.
+    // In a model without chunks every layer attends to everything and rotates.
     if let Some(chunk) = tokens(CHUNK_TOKENS)? {
         let growth = keys.positive_or(TEMPERATURE_GROWTH, USUAL_GROWTH)?;
         let temperature = tokens(TEMPERATURE_TOKENS)?.map(|tokens| Temperature {

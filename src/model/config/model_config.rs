@@ -334,18 +334,18 @@ pub struct Shared {
 /// Layers of a mixture that have a gated feed-forward of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DenseLayers {
-    /// Where they are.
+    /// The layers that are meant.
     pub places: DensePlaces,
     /// Their width.
     pub ffn_dim: usize,
 }
 
-/// Where layers without a mixture are.
+/// The layers without a mixture, by their index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DensePlaces {
-    /// The first so many.
+    /// This many layers from the first one on.
     First(usize),
-    /// All but the last of so many, in turn.
+    /// All layers but the last one of each period of this many layers.
     AllButEvery(usize),
 }
 

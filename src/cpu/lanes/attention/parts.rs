@@ -31,10 +31,10 @@ pub struct AttentionShape {
 /// The tokens that a query sees of those up to its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window {
-    /// At most so many, including its own (Beltagy et al. 2020, <https://arxiv.org/abs/2004.05150>). Where attention is not
+    /// At most this many tokens, its own included (Beltagy et al. 2020, <https://arxiv.org/abs/2004.05150>). Where attention is not
     /// causal, this holds for each side.
     Sliding(usize),
-    /// Those of its chunk: sequences are cut into chunks of so many tokens (Llama 4).
+    /// The tokens of its chunk: sequences are cut into chunks of this many tokens (Llama 4).
     Chunk(usize),
 }
 

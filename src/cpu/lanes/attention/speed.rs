@@ -1,5 +1,4 @@
-//! Measures attention and its parts on one thread, and the floor: the same multiply-adds on registers, and the bytes of K
-//! and V. `scripts/bench/attention.mjs` runs it natively and as WebAssembly; exists only with the feature `measure`.
+//! Measures attention and its parts on one thread, and the floor: the same multiply-adds on registers. `scripts/bench/attention.mjs` runs it natively and as WebAssembly; exists only with the feature `measure`.
 
 use std::hint::black_box;
 
@@ -35,7 +34,6 @@ const PROMPT_ROWS: usize = 128;
 pub fn report(host: &dyn Host) {
     run(DecodesF16);
     let macs = multiply_adds_per_us(host);
-    let bytes = bytes_per_us(host);
     for (name, [heads, kv_heads, head_dim]) in SHAPES {
         let shape = AttentionShape {
             heads,
@@ -49,15 +47,13 @@ pub fn report(host: &dyn Host) {
                 let cache = Cache::new(shape, tokens);
                 let whole = cache.whole(host, rows);
                 let seen: usize = (tokens - rows + 1..=tokens).sum();
-                let floor_macs = (2 * seen * shape.q_dim()) as f64 / macs / rows as f64;
-                let floor_bytes = (cache.words.len() * 4) as f64 / bytes / rows as f64;
-                let floor = floor_macs.max(floor_bytes);
+                let floor = (2 * seen * shape.q_dim()) as f64 / macs / rows as f64;
                 let parts = cache.parts(host, rows);
                 let [convert, dots, softmax, weighted] = parts.map(|us| us / rows as f64);
                 host.print(&format!(
                     "{{\"shape\":\"{name}\",\"context\":{tokens},\"rows\":{rows},\"us\":{:.2},\
-                     \"floor_us\":{floor:.2},\"share_of_floor\":{:.2},\"floor_macs_us\":{floor_macs:.2},\
-                     \"floor_bytes_us\":{floor_bytes:.2},\"convert_us\":{convert:.2},\"dots_us\":{dots:.2},\
+                     \"floor_us\":{floor:.2},\"share_of_floor\":{:.2},\
+                     \"convert_us\":{convert:.2},\"dots_us\":{dots:.2},\
                      \"softmax_us\":{softmax:.2},\"values_us\":{weighted:.2}}}",
                     whole / rows as f64,
                     floor * rows as f64 / whole,
@@ -148,38 +144,6 @@ fn multiply_adds_per_us(host: &dyn Host) -> f64 {
     (rounds * 6 * LANES) as f64 / us
 }
 
-/// Reads memory that no cache holds.
-struct Reads<'a>(&'a [f32]);
-
-impl Kernel for Reads<'_> {
-    type Output = f32;
-
-    #[inline(always)]
-    fn run<L: F32x8>(self) -> f32 {
-        let mut all = [L::splat(0.0); 4];
-        for at in (0..self.0.len()).step_by(4 * LANES) {
-            for i in 0..4 {
-                // SAFETY: the length is a multiple.
-                let read = unsafe { L::load(self.0.as_ptr().add(at + i * LANES)) };
-                all[i] = all[i].xor(read);
-            }
-        }
-        let mut total = L::splat(0.0);
-        for i in 0..all.len() {
-            total = total.xor(all[i]);
-        }
-        total.sum()
-    }
-}
-
-fn bytes_per_us(host: &dyn Host) -> f64 {
-    let memory = vec![1.0; 32 << 20];
-    let us = least(host, || {
-        black_box(run(Reads(&memory)));
-    });
-    (memory.len() * 4) as f64 / us
-}
-
 /// Values between -1 and 1.
 fn values_of(len: usize) -> Vec<f32> {
     let mut state = 1_u32;
@@ -237,7 +201,7 @@ impl Cache {
         let format = KvFormat::F16;
         let attention = AttentionParts::new(&self.q, &self.words, &row, shape, format, &mut out);
         let group = shape.heads / shape.kv_heads;
-        // As many queries as share a page, and the number of times that they do.
+        // The queries that share a page, and the number of times that a page is shared.
         let queries = if rows == 1 { group } else { 32 / group * group };
         let times = (rows * group) as f64 / queries as f64 * shape.kv_heads as f64;
         let stride = shape.head_dim.next_multiple_of(LANES);

@@ -39,7 +39,7 @@ pub(crate) trait F32x8: Copy {
     /// # Safety
     /// Four words are readable.
     unsafe fn load_f16(from: *const u32) -> Self;
-    /// Decodes so many vectors of eight f16, with the bits of [`load_f16`](Self::load_f16).
+    /// Decodes this number of vectors of eight f16, with the bits of [`load_f16`](Self::load_f16).
     /// # Safety
     /// The words are readable, and the values writable.
     #[inline(always)]

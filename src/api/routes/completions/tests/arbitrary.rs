@@ -321,9 +321,10 @@ fn check_sampling(sampling: &Sampling, switches: &Switches) {
     for penalty in [params.frequency_penalty, params.presence_penalty] {
         assert!(within(penalty, 2.0));
     }
-    // Biases of one token add up, and a string may contain a token several times: a sum has no bound of its own.
+    // Biases of one token add up.
+    let terms = sampling.most_biases_of_a_token() as f32;
     for (_, bias) in &params.logit_bias {
-        assert!(bias.is_finite());
+        assert!(within(*bias / terms, 100.0));
     }
     if let Some(mirostat) = params.mirostat {
         assert!(mirostat.target_bits >= 0.0 && mirostat.target_bits.is_finite());
