@@ -10,34 +10,14 @@ pub(super) fn request_id() -> String {
     random_id("req_", LOWER)
 }
 
-/// `cmpl-` and 24 of `[A-Za-z0-9]`.
-pub(super) fn completion_id() -> String {
-    random_id("cmpl-", ALPHABET.len())
-}
-
-/// `chatcmpl-` and 24 of `[A-Za-z0-9]`.
-pub(super) fn chat_completion_id() -> String {
-    random_id("chatcmpl-", ALPHABET.len())
-}
-
-/// `resp_` and 24 of `[A-Za-z0-9]`.
-pub(super) fn response_id() -> String {
-    random_id("resp_", ALPHABET.len())
-}
-
-/// `msg_` and 24 of `[A-Za-z0-9]`.
-pub(super) fn message_id() -> String {
-    random_id("msg_", ALPHABET.len())
+/// `prefix` and 24 of `[A-Za-z0-9]`: the id of an answer.
+pub(super) fn answer_id(prefix: &str) -> String {
+    random_id(prefix, ALPHABET.len())
 }
 
 /// `call_` and 24 of `[A-Za-z0-9]`.
 pub(super) fn tool_call_id() -> String {
-    random_id("call_", ALPHABET.len())
-}
-
-/// `rerank-` and 24 of `[A-Za-z0-9]`.
-pub(super) fn rerank_id() -> String {
-    random_id("rerank-", ALPHABET.len())
+    answer_id("call_")
 }
 
 fn random_id(prefix: &str, alphabet_len: usize) -> String {
@@ -68,12 +48,10 @@ mod tests {
                 .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         );
         assert_ne!(id, request_id());
-        let id = completion_id();
+        let id = answer_id("cmpl-");
         let random = id.strip_prefix("cmpl-").unwrap();
         assert!(random.len() == 24 && random.bytes().all(|b| b.is_ascii_alphanumeric()));
-        assert_ne!(id, completion_id());
-        let random = response_id();
-        assert_eq!(random.strip_prefix("resp_").unwrap().len(), 24);
+        assert_ne!(id, answer_id("cmpl-"));
         assert_eq!(tool_call_id().len(), "call_".len() + 24);
         assert_ne!(tool_call_id(), tool_call_id());
     }

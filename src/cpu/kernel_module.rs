@@ -64,6 +64,7 @@ pub(crate) const VERSION: u32 = {
         include_bytes!("tensor_types/block_scales.rs"),
         include_bytes!("tensor_types/codebook.rs"),
         include_bytes!("tensor_types/floats.rs"),
+        include_bytes!("tensor_types/group_scales.rs"),
         include_bytes!("tensor_types/iq1.rs"),
         include_bytes!("tensor_types/iq2.rs"),
         include_bytes!("tensor_types/iq3.rs"),

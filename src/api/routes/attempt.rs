@@ -9,6 +9,7 @@ use crate::Result;
 use crate::api::endpoint::Endpoint;
 use crate::api::http::{KeepAlive, Request, Response};
 use crate::api::progress::{Position, Progress};
+use crate::api::random_id;
 use crate::api::run::Run;
 use crate::text::LocalTime;
 
@@ -45,11 +46,11 @@ impl Attempt {
         self.earlier.as_ref()
     }
 
-    /// The id of the answer: that of the earlier run, or a new one.
-    pub(super) fn id(&self, new: fn() -> String) -> String {
+    /// The id of the answer: that of the earlier run, or a new one that begins with `prefix`.
+    pub(super) fn id(&self, prefix: &str) -> String {
         match &self.earlier {
             Some(earlier) => earlier.id.clone(),
-            None => new(),
+            None => random_id::answer_id(prefix),
         }
     }
 

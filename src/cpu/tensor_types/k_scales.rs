@@ -209,3 +209,54 @@ pub(super) unsafe fn factors<S: Simd>(
         ]
     }
 }
+
+/// The parts of [`super::Quantized`] that types with these scales share.
+macro_rules! scales_and_minima {
+    () => {
+        const SUMS: bool = true;
+        const SCALE_BYTES: usize = $crate::tensor_types::k_scales::UNIT_BYTES;
+
+        fn pack_scales(block: &[u8], row: usize, scales: &mut [u8]) {
+            $crate::tensor_types::k_scales::pack(block, row, scales);
+        }
+
+        fn values(quants: [u8; 32], scales: &[u8], row: usize, run: usize) -> [f32; 32] {
+            let (factor, minimum) = $crate::tensor_types::k_scales::of_run(scales, row, run);
+            quants.map(|q| factor * f32::from(q) - minimum)
+        }
+
+        type Head<S: Simd> = [S::Floats; 2];
+        type Factors<S: Simd> = [S::Floats; 2];
+
+        #[inline(always)]
+        unsafe fn head<S: Simd>(scales: *const u8) -> [S::Floats; 2] {
+            unsafe { $crate::tensor_types::k_scales::head::<S>(scales) }
+        }
+
+        #[inline(always)]
+        unsafe fn factors<S: Simd>(
+            head: [S::Floats; 2],
+            scales: *const u8,
+            run: usize,
+        ) -> [S::Floats; 2] {
+            unsafe { $crate::tensor_types::k_scales::factors::<S>(head, scales, run) }
+        }
+
+        #[inline(always)]
+        unsafe fn add<S: Simd>(
+            total: S::Floats,
+            dots: [S::Ints; 2],
+            [factor, minimum]: [S::Floats; 2],
+            x_scale: *const f32,
+            x_sums: *const f32,
+        ) -> S::Floats {
+            unsafe {
+                let total = $crate::tensor_types::quantized::add_scaled::<S>(
+                    total, dots[0], factor, x_scale,
+                );
+                S::sub(total, S::mul(minimum, S::splat_f32(x_sums)))
+            }
+        }
+    };
+}
+pub(super) use scales_and_minima;

@@ -18,6 +18,7 @@ pub(crate) mod f16;
 pub(crate) mod f32;
 mod floats;
 mod grids;
+mod group_scales;
 mod iq1;
 pub(crate) mod iq1_m;
 pub(crate) mod iq1_s;

@@ -4,8 +4,9 @@
 use super::{
     codec::f16_at,
     declaration::{Declaration, ScaleWord, forms},
+    group_scales::signed_scales,
     kernel_order::{BLOCK_COLS, Values, bit, pair, push_bits, push_pairs},
-    quantized::{Quantized, columns, copy_f16, weighted, word},
+    quantized::{Quantized, columns, word},
 };
 use crate::simd::{Simd, Weights};
 
@@ -72,16 +73,15 @@ fn group_scale(scales: &[u8], group: usize) -> u8 {
 
 pub(crate) struct Panels;
 
-/// The scales of a unit: 8 bytes with a sign for each group, then f16.
-const D: usize = 16 * 8;
-
 impl Quantized for Panels {
     const BITS: usize = 3;
     const RUNS: usize = LEN / 32;
-    const GROUPS: usize = 2;
-    const WEIGHTS: Weights = Weights::Shifted(4);
+    signed_scales!(
+        zero: 4,
+        d: FILE_D,
+        scale: |block, group| group_scale(&block[SCALES..], group).wrapping_sub(32)
+    );
     const FILE_BYTES: usize = BYTES;
-    const SCALE_BYTES: usize = D + 16;
 
     fn quants(block: &[u8], run: usize) -> [u32; 8] {
         let low = LOW + run / 4 * 32;
@@ -90,57 +90,5 @@ impl Quantized for Panels {
             let high = word(block, 4 * i) >> run & 0x0101_0101;
             low | high << 2
         })
-    }
-
-    fn pack_scales(block: &[u8], row: usize, scales: &mut [u8]) {
-        for group in 0..16 {
-            scales[8 * group + row] = group_scale(&block[SCALES..], group).wrapping_sub(32);
-        }
-        copy_f16(block, FILE_D, row, &mut scales[D..]);
-    }
-
-    fn values(quants: [u8; 32], scales: &[u8], row: usize, run: usize) -> [f32; 32] {
-        let d = f16_at(scales, D + 2 * row);
-        std::array::from_fn(|column| {
-            let scale = scales[8 * (2 * run + column / 16) + row] as i8;
-            d * f32::from(scale) * (f32::from(quants[column]) - 4.0)
-        })
-    }
-
-    type Head<S: Simd> = S::Floats;
-    /// d, and the scales of two groups.
-    type Factors<S: Simd> = (S::Floats, [S::Floats; 2]);
-
-    #[inline(always)]
-    unsafe fn head<S: Simd>(scales: *const u8) -> S::Floats {
-        unsafe { S::f16s(scales.add(D)) }
-    }
-
-    #[inline(always)]
-    unsafe fn factors<S: Simd>(
-        d: S::Floats,
-        scales: *const u8,
-        run: usize,
-    ) -> (S::Floats, [S::Floats; 2]) {
-        unsafe {
-            let scales = scales.add(16 * run);
-            (d, [S::i8s(scales), S::i8s(scales.add(8))])
-        }
-    }
-
-    /// The sum of both groups is an integer below 2^24, thus exact.
-    #[inline(always)]
-    unsafe fn add<S: Simd>(
-        total: S::Floats,
-        dots: [S::Ints; 2],
-        (d, scales): (S::Floats, [S::Floats; 2]),
-        x_scale: *const f32,
-        _x_sums: *const f32,
-    ) -> S::Floats {
-        unsafe {
-            let dots = [S::floats(dots[0]), S::floats(dots[1])];
-            let product = S::mul(weighted::<S>(dots, scales), d);
-            S::add(total, S::mul(product, S::splat_f32(x_scale)))
-        }
     }
 }

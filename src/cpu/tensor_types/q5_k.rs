@@ -3,9 +3,9 @@
 
 use super::{
     declaration::{Declaration, Quantize, ScaleWord, forms},
-    k_scales::{self, Search},
+    k_scales::{self, Search, scales_and_minima},
     kernel_order::{BLOCK_COLS, Values, five_bits, push_bits, push_nibbles},
-    quantized::{Quantized, add_scaled, columns, word},
+    quantized::{Quantized, columns, word},
 };
 use crate::simd::{Simd, Weights};
 
@@ -84,9 +84,8 @@ impl Quantized for Panels {
     const BITS: usize = 5;
     const RUNS: usize = LEN / 32;
     const WEIGHTS: Weights = Weights::Unsigned;
-    const SUMS: bool = true;
+    scales_and_minima!();
     const FILE_BYTES: usize = BYTES;
-    const SCALE_BYTES: usize = k_scales::UNIT_BYTES;
 
     fn quants(block: &[u8], run: usize) -> [u32; 8] {
         std::array::from_fn(|i| {
@@ -94,45 +93,5 @@ impl Quantized for Panels {
             let high = word(block, HIGH + 4 * i) >> run & 0x0101_0101;
             low | high << 4
         })
-    }
-
-    fn pack_scales(block: &[u8], row: usize, scales: &mut [u8]) {
-        k_scales::pack(block, row, scales);
-    }
-
-    fn values(quants: [u8; 32], scales: &[u8], row: usize, run: usize) -> [f32; 32] {
-        let (factor, minimum) = k_scales::of_run(scales, row, run);
-        quants.map(|q| factor * f32::from(q) - minimum)
-    }
-
-    type Head<S: Simd> = [S::Floats; 2];
-    type Factors<S: Simd> = [S::Floats; 2];
-
-    #[inline(always)]
-    unsafe fn head<S: Simd>(scales: *const u8) -> [S::Floats; 2] {
-        unsafe { k_scales::head::<S>(scales) }
-    }
-
-    #[inline(always)]
-    unsafe fn factors<S: Simd>(
-        head: [S::Floats; 2],
-        scales: *const u8,
-        run: usize,
-    ) -> [S::Floats; 2] {
-        unsafe { k_scales::factors::<S>(head, scales, run) }
-    }
-
-    #[inline(always)]
-    unsafe fn add<S: Simd>(
-        total: S::Floats,
-        dots: [S::Ints; 2],
-        [factor, minimum]: [S::Floats; 2],
-        x_scale: *const f32,
-        x_sums: *const f32,
-    ) -> S::Floats {
-        unsafe {
-            let total = add_scaled::<S>(total, dots[0], factor, x_scale);
-            S::sub(total, S::mul(minimum, S::splat_f32(x_sums)))
-        }
     }
 }

@@ -160,33 +160,8 @@ impl TensorType {
 
     /// Appends whole file blocks in the layout of the kernels: quants and scales apart, both in block
     /// order. Nothing is rounded; some quants change places so that the 32 columns of a kernel
-    /// block lie together. N, P and B stand for the nibbles, pairs of bits and single bits of
-    /// `kernel_order.rs`.
-    ///
-    /// | type | quants per file block | scales per file block |
-    /// |---|---|---|
-    /// | F32, F16, BF16 | as in the file | none |
-    /// | Q8_0 | 32 i8 in element order | f16 |
-    /// | Q4_0, IQ4_NL | N | f16 |
-    /// | Q4_1 | N | two f16 |
-    /// | Q5_0 | N | B of the fifth bits, f16 |
-    /// | Q5_1 | N | B of the fifth bits, two f16 |
-    /// | MXFP4 | N, numbered in the order of their values | exponent byte |
-    /// | Q1_0 | B of each 32 | f16 |
-    /// | Q2_0, TQ2_0 | P of each 32 | f16 |
-    /// | TQ1_0 | P of each 32, the digits in two bits each | f16 |
-    /// | Q2_K | P of each 32 | 16 bytes and two f16 as in the file |
-    /// | Q3_K | P, then B of the third bits, of each 32 | 12 bytes and f16 as in the file, two of padding |
-    /// | Q4_K | N of each 32 | two f16 and 12 bytes as in the file |
-    /// | Q5_K | N of each 32, then B of the fifth bits of each | two f16 and 12 bytes as in the file |
-    /// | Q6_K | N of each 32, then P of the upper bits of each | 16 i8, f16, two bytes of padding |
-    /// | NVFP4 | N of each 32, numbered as MXFP4's | four E4M3 without sign |
-    /// | IQ1_S, IQ1_M | P of each 32: levels | four bits for each 16 (scale and shift), f16, shifts of two bytes |
-    /// | IQ2_XXS, IQ2_XS, IQ2_S | P of levels, then B of signs, of each 32 | four bits for each 16, f16, two bytes of padding |
-    /// | IQ3_XXS, IQ3_S | N of each 32: values in ascending order | four bits for each 32, f16, two bytes of padding |
-    /// | IQ4_XS | N of each 32 | f16 and six bytes as in the file |
-    ///
-    /// All little-endian.
+    /// block lie together (`kernel_order.rs`). The type's WGSL in `shaders/shared/weights` begins with its layout. All is
+    /// little-endian.
     ///
     /// # Panics
     /// If `bytes` are not whole file blocks.

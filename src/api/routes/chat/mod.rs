@@ -21,7 +21,6 @@ use crate::api::fields::{Streaming, functions};
 use crate::api::http::{self, Request, Response};
 use crate::api::models::Purpose;
 use crate::api::progress::Progress;
-use crate::api::random_id;
 use crate::api::routes::timings::Timings;
 use crate::api::run::Run;
 use parse::Delivery;
@@ -73,7 +72,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
         false => run?,
     };
     let head = Head {
-        id: attempt.id(random_id::chat_completion_id),
+        id: attempt.id("chatcmpl-"),
         created_s: attempt.created_s,
         model: run.model_id.clone(),
         system_fingerprint: run.system_fingerprint.clone(),

@@ -22,7 +22,6 @@ use crate::api::fields::Streaming;
 use crate::api::http::{self, Request, Response};
 use crate::api::models::Purpose;
 use crate::api::progress::Progress;
-use crate::api::random_id;
 use crate::api::run::Run;
 use render::{Chunk, Head, Members};
 
@@ -62,7 +61,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let mut run = Run::start(endpoint, plan, attempt.earlier()).await?;
     let head = Head {
         schema_url: endpoint.switches.schema_url.clone(),
-        id: attempt.id(random_id::completion_id),
+        id: attempt.id("cmpl-"),
         created_s: attempt.created_s,
         model: run.model_id.clone(),
         system_fingerprint: run.system_fingerprint.clone(),

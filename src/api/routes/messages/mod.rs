@@ -27,7 +27,6 @@ use crate::api::http::{self, Request, Response};
 use crate::api::json::to_json;
 use crate::api::models::Purpose;
 use crate::api::progress::Progress;
-use crate::api::random_id;
 use crate::api::run::{Piece, Run, TokenCounts};
 use crate::text::Tokenizer;
 use object::{Event, MessageEnd, MessageObject, MessageUsage};
@@ -68,7 +67,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     plan.images.attach(&request.attachments)?;
     let run = Run::start(endpoint, plan, attempt.earlier()).await;
     let mut run = run.map_err(|error| rename_param(error, RENAMED))?;
-    let id = attempt.id(random_id::message_id);
+    let id = attempt.id("msg_");
     let mut answering = Answering {
         output: Output::new(&id),
         id,

@@ -83,7 +83,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
             document,
         }
     });
-    let id = random_id::rerank_id();
+    let id = random_id::answer_id("rerank-");
     let body = render::list(&id, &model_id, results.collect(), prompt_tokens);
     let mut response = Response::json(200, body);
     if dropped_tokens > 0 {

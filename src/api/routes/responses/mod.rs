@@ -33,7 +33,6 @@ use crate::api::http::{Request, Response};
 use crate::api::json::to_json;
 use crate::api::models::Purpose;
 use crate::api::progress::Progress;
-use crate::api::random_id;
 use crate::api::run::{Piece, Run, TokenCounts};
 use crate::engine::event::FinishReason;
 use crate::text::Tokenizer;
@@ -88,7 +87,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     plan.images.attach(&request.attachments)?;
     let run = Run::start(endpoint, plan, attempt.earlier()).await;
     let mut run = run.map_err(|error| rename_param(error, RENAMED))?;
-    let id = attempt.id(random_id::response_id);
+    let id = attempt.id("resp_");
     let mut answering = Answering {
         output: Output::new(&id, answer.has_encrypted),
         id,
