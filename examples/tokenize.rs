@@ -1,4 +1,4 @@
-//! Tokenizes texts and decodes them again: reads JSON strings from standard input, one per line, and
+//! Tokenizes strings and decodes them again: reads JSON strings from standard input, one per line, and
 //! writes `{"ids":[...],"text":"..."}` for each:
 //! `cargo run --example tokenize -- FILE.gguf | FOLDER [--special]`
 //!

@@ -29,7 +29,7 @@ const BENCH_DIST = "www/dist-bench";
 const WASM = "wasm/inpage_bg.wasm";
 const GLUE = "wasm/inpage.js";
 const CATALOG = "catalog/models.js";
-/** How much code of the module each crate has. Not packed. */
+/** The file with the bytes of code that each crate has in the module. It is not packed. */
 export const CRATES = "wasm/inpage_bg.crates.json";
 /** The kernels of the CPU device, by the target features they need. A page downloads one of them. */
 const CPU_KERNELS = [
@@ -101,7 +101,7 @@ async function compile(toolchain, features, linking, build) {
   const args = ["rustc", "--lib", "--crate-type", "cdylib", "--locked", "--profile", "web"];
   args.push(...features, ...toolchain.args, "--", ...STACK, ...linking);
   await mustRun(toolchain.cargo, args, {
-    // What is kept of an earlier visit is not used by another build.
+    // The build's name in cache entries: another build does not use those of this one.
     env: { ...toolchain.env, INPAGE_BUILD: build },
     remedy:
       "The compiler's messages are above. If they name a missing crate, is crates.io reachable?",
@@ -281,7 +281,7 @@ async function compileTypeScript() {
   const start = performance.now();
   say("build: TypeScript and service worker");
   removeScripts();
-  // What runs outside of browsers has other types. It imports the rest, which is written twice, with the same content.
+  // Code outside of browsers has other types. It imports the rest, which is written twice, with the same content.
   for (const project of [".", "www/src/node"]) {
     await mustRun(npmProgram("tsc"), ["-p", project], {
       remedy: "Fix the TypeScript errors above.",
@@ -328,7 +328,7 @@ async function bundle(entry, outfile, options) {
   });
 }
 
-/** What wasm-bindgen uses if it is given no module. The worker always gives one, and bundlers would look for this file. */
+/** The default module of wasm-bindgen's `init`. The worker always passes a module, and bundlers would look for this file. */
 const DEFAULT_MODULE = "new URL('inpage_bg.wasm', import.meta.url)";
 
 /**

@@ -36,7 +36,7 @@ async function writeNumbers(numbers) {
   await mustRun(npmProgram("biome"), ["format", "--write", NUMBERS]);
 }
 
-/** What the built package has; nothing before the first build. */
+/** The catalog of the built package; empty before the first build. */
 async function knownNumbers() {
   const { catalog } = await dist("catalog/models.js").catch(() => ({ catalog: [] }));
   const entries = catalog.map((model) => [

@@ -21,7 +21,7 @@ const aligned = (offset) => Math.ceil(offset / DEFAULT_ALIGNMENT) * DEFAULT_ALIG
  */
 export function readHeader(file) {
   let at = 8;
-  /** Where the next so many bytes begin. */
+  /** Skips `bytes` bytes and returns the offset of the first. */
   const next = (bytes) => {
     at += bytes;
     return at - bytes;

@@ -53,7 +53,7 @@ export function capture(program, args, options = {}) {
 
 /** The exit status of a program that ran into its limit. */
 export const TIMED_OUT = 124;
-/** How long a program may take to end after it was asked to. */
+/** The time that a program may take to end after it was asked to. */
 const END_LIMIT_MS = 10_000;
 
 /** The programs that a program started, and those that these started. */

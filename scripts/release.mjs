@@ -15,7 +15,7 @@ import { temporaryFolder } from "./temporary_folder.mjs";
 const PUBLINT = "publint@0.3.25";
 const ATTW = "@arethetypeswrong/cli@0.18.5";
 
-/** What is wrong with the description of the package. `repository` is that of the workflow, if one runs. */
+/** The faults of the package's description. `repository` is that of the workflow, if one runs. */
 export function faultsOfDescription(description, repository) {
   const faults = [];
   const { version, description: text } = description;
@@ -32,7 +32,7 @@ export function faultsOfDescription(description, repository) {
   return faults;
 }
 
-/** What is wrong with the changelog. A dry run accepts a section that is not dated. */
+/** The faults of the changelog. A dry run accepts a section that is not dated. */
 export function faultsOfChangelog(text, version, isDry) {
   const [, first, state] = /^## (\S+) \(([^)]+)\)$/m.exec(text) ?? [];
   if (first !== version) return [`its first section is not of ${version}`];
@@ -40,7 +40,7 @@ export function faultsOfChangelog(text, version, isDry) {
   return isDry && state === "unreleased" ? [] : [`${version} has no date: (YYYY-MM-DD)`];
 }
 
-/** What is wrong with the list of packed files: a missing target of package.json, or what a package must not have. */
+/** The faults of the list of packed files: a missing target of package.json, or what a package must not have. */
 export function faultsOfFiles(files, description) {
   const flat = (target) =>
     typeof target === "string" ? [target] : Object.values(target).flatMap(flat);
@@ -76,7 +76,7 @@ async function checks(isDry) {
     maxBuffer: 1 << 26,
   });
   if (packed === undefined) throw new Remediable("npm pack failed");
-  // What its scripts print may come first.
+  // The output of its scripts may come first.
   const [{ filename, files }] = JSON.parse(packed.slice(packed.indexOf("[\n")));
   const names = files.map(({ path }) => path);
   const tool = (name, ...args) =>

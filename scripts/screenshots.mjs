@@ -76,7 +76,7 @@ async function write(page, name) {
   say(`docs/${name}: ${Math.round(size / 1000)} kB`);
 }
 
-/** What each picture shows. */
+/** The content of each screenshot. */
 const SCENES = {
   async chat(setting) {
     const page = await openDemo(setting, DESKTOP, setting.memory);

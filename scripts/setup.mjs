@@ -19,7 +19,7 @@ export function requireNode() {
   }
 }
 
-/** What `npm run build` needs: `{ toolchain, bindgen }`; `bindgen` is a promise, because it is needed last. */
+/** Installs the tools of `npm run build`: `{ toolchain, bindgen }`; `bindgen` is a promise, because it is needed last. */
 export async function setUpForBuild() {
   requireNode();
   await provideNpmPackages();

@@ -1,4 +1,4 @@
-//! What a page downloads, by feature: Brotli sizes of scripts and wasm modules, and the size of the embedded model. Fails if a feature
+//! The downloads of a page by feature: Brotli sizes of scripts and wasm modules, and the size of the embedded model. Fails if a feature
 //! or all together are over their budgets.
 
 import { readFileSync, statSync } from "node:fs";
@@ -28,7 +28,7 @@ export const BUDGETS = [
 export const LIMIT_BYTES = 2_092_000;
 /** The code of the wasm module, which a page compiles before its model can start. Not compressed. */
 const CODE_LIMIT_BYTES = 6_190_000;
-/** How many crates are listed, those with the most code. */
+/** The number of crates that are listed: those with the most code. */
 const LISTED_CRATES = 25;
 /** Not compressed: weights are nearly random. Downloaded only where an app uses it. */
 const MODEL = {
@@ -38,7 +38,7 @@ const MODEL = {
 };
 
 /**
- * What each feature needs of its budget, and what exceeds one. `sizes` maps files to bytes.
+ * The part of its budget that each feature needs, and the features that exceed one. `sizes` maps files to bytes.
  * @throws Error for a file that belongs to no feature, which no budget would limit
  */
 export function compare(sizes, budgets, limit_bytes) {

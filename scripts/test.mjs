@@ -370,7 +370,7 @@ const TIERS = {
     await provideBrowser();
     const hooks = ["scripts/build.mjs", "--test-hooks"];
     await tally.check("package with hooks", process.execPath, hooks);
-    // What the GPU does not decide (validation, routes, chats and responses as text) runs on the CPU in pages. Natively, all of it runs on
+    // Cases that the GPU does not decide (validation, routes, chats and responses as text) run on the CPU in pages. Natively, all of them run on
     // the GPU.
     const onGpu = ["--door", "page", "--group", "DEFGHIJLN"];
     await ask("embedded model, in the page, on the GPU", onGpu);
@@ -535,7 +535,7 @@ async function provideBuild(tally) {
   });
 }
 
-/** How many of the slowest steps are listed once more. */
+/** The number of slowest steps that are listed once more. */
 const SLOWEST_STEPS = 20;
 
 function printTable(rows) {

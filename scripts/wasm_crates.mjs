@@ -1,4 +1,4 @@
-//! How many bytes of a wasm module's code each crate has, by the names of its functions. Reads and removes the section with
+//! Counts the bytes of a wasm module's code by crate, by the names of its functions. Reads and removes the section with
 //! these names.
 
 const CUSTOM_SECTION = 0;
@@ -91,7 +91,7 @@ function functionNames(module, section) {
   return names;
 }
 
-/** What rustc writes for characters that symbols cannot have. */
+/** The names that rustc writes for characters that symbols cannot have. */
 const ESCAPES = { LT: "<", GT: ">", RF: "&", BP: "*", LP: "(", RP: ")", C: "," };
 
 /** The path of a symbol in rustc's legacy mangling, and other names as they are. */

@@ -6,7 +6,7 @@
 @group(0) @binding(B_states) var<storage, read_write> states: array<f32>; // [slot, SLOT_WORDS], of which [TAPS - 1, CHANNELS]
 @group(0) @binding(B_out) var<storage, read_write> out: array<f32>; // [tokens, CHANNELS]
 
-// What is convolved. With GATED, rows of x are B, C and x.
+// The value that is convolved. With GATED, rows of x are B, C and x.
 fn input(row: u32, channel: u32) -> f32 {
     let at = row * STRIDE + AT + channel;
     if (GATED) {

@@ -1,4 +1,4 @@
-// What the tokens of a chunk of a recurrence do to each other, without its state: a workgroup per chunk and head. The change
+// The effect of a chunk's tokens on each other in a recurrence, without its state: a workgroup per chunk and head. The change
 // that a token makes, u[t], follows from its value v[t] and from what the state S before the chunk returns for its key:
 //   u = T (v - key_factor * S k),  T = (1 + M)^-1 diag(share),  M[t, i] = share[t] * decay(i..t) * k[t] k[i] for i < t
 // with DELTA, else u[t] = rate[t] * v[t]. Results are query_factor * S q + A u, A[t, i] = decay(i..t) * q[t] k[i] for i <= t.

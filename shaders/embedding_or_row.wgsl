@@ -1,4 +1,4 @@
-// As embedding.wgsl, but an id beyond the table is the index of a given row: out[token] = given[id - ROWS].
+// Like embedding.wgsl, but an id beyond the table is the index of a given row: out[token] = given[id - ROWS].
 @group(0) @binding(B_ids) var<storage, read> ids: array<u32>; // [tokens]
 @group(0) @binding(B_given) var<storage, read> given: array<vec4<u32>>; // [GIVEN_ROWS, COLS / 4], floats as words
 @group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, COLS / 4]

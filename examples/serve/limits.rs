@@ -1,4 +1,4 @@
-//! How long a connection may keep the server waiting, and how much it may hold.
+//! The limits of a connection: the time that it may keep the server waiting, and the bytes that it may hold.
 
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ export const USAGE = `npm run bench [-- options]   measures in headless Chromium
     --model FILE.gguf      the model (the embedded one)
     --shape NAME           random weights instead, in the shape of smollm2-135m, qwen3-0.6b, llama-1b or llama-8b
     --type NAME            tensor type of the random weights (q4_0)
-    --projector FILE.gguf  measures images instead of texts: their encoding, and the first token after one
+    --projector FILE.gguf  measures images instead of text: their encoding, and the first token after one
     --device NAME          auto, webgpu or cpu (auto)
     --threads N            most threads of the CPU device, and those of peers on the CPU (all)
     --tokens N             tokens to decode (64)

@@ -59,7 +59,7 @@ async function towerOf(location, openHeads, signal) {
   }
 }
 
-/** What the catalog says differently than the files. */
+/** The differences between an entry of the catalog and the model's files. */
 export function differences(model, found) {
   const tolerance = model.verified === "headers" ? 0 : SHAPE_TOLERANCE;
   const compare = (name, said, is) =>

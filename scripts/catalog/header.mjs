@@ -12,7 +12,7 @@ const TYPES = {
   Q5_K: [13, 256, 176],
   Q6_K: [14, 256, 210],
 };
-/** What the quantizer takes instead for rows that are not whole blocks. */
+/** The types that the quantizer takes instead for rows that are not whole blocks. */
 const FALLBACKS = { Q4_K: "Q5_0", Q5_K: "Q5_0", Q6_K: "Q8_0" };
 const ALIGNMENT = 32;
 const aligned = (at) => Math.ceil(at / ALIGNMENT) * ALIGNMENT;

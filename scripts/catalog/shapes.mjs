@@ -33,7 +33,7 @@ const qwen35 = {
   ...{ architecture: "qwen35", vocab: 248320, context: 262144, tied: true, headDim: 256 },
   interval: 4,
 };
-/** Of so many value heads. */
+/** A gated delta net with this number of value heads. */
 const deltaNet = (heads) => ({
   ...{ conv_kernel: 4, state_size: 128, group_count: 16, time_step_rank: heads },
   inner_size: 128 * heads,
@@ -41,7 +41,7 @@ const deltaNet = (heads) => ({
 const granite4 = {
   ...{ architecture: "granitehybrid", vocab: 100352, tied: true, heads: 12, kvHeads: 4 },
 };
-/** Of 48 heads. */
+/** A Mamba 2 layer with 48 heads. */
 const mamba2 = (inner) => ({
   ...{ conv_kernel: 4, state_size: 128, group_count: 1, time_step_rank: 48, inner_size: inner },
 });

@@ -1,5 +1,5 @@
 //! `node scripts/fuzz/seeds.mjs`: writes the first inputs of each fuzz target into `tests/fuzz/corpus`, made from the small
-//! models of `tests/parity` and from texts here. libFuzzer adds what it finds with `npm run fuzz -- --keep`.
+//! models of `tests/parity` and from strings here. libFuzzer adds what it finds with `npm run fuzz -- --keep`.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -167,7 +167,7 @@ def bert(name, file_type, has_pooler):
 
 
 def unigram():
-    """Rows of a SentencePiece unigram vocabulary: texts and scores."""
+    """Rows of a SentencePiece unigram vocabulary: strings and scores."""
     words = ["▁the", "▁cat", "▁fox", "▁hill", "▁is", "▁at", "▁on", "▁end", "▁a", "qu", "ick", "at", "ing", "ow"]
     letters = [*"abcdefghijklmnopqrstuvwxyzACDI.,!?&"]
     rows = [(text, 0.0) for text in EDGES]

@@ -1,6 +1,6 @@
 """Tokenizers of 320 ids for the tiny models: GGUF metadata, and tokenizer.json for folders.
 
-Their texts have no meaning. The vocabularies only have to be complete.
+Their strings have no meaning. The vocabularies only have to be complete.
 """
 
 import json

@@ -109,7 +109,7 @@ impl From<&Error> for Failure {
 }
 
 impl Failure {
-    /// As from the error alone, but with the status `invalid_request` for a body that is JSON and not a
+    /// The failure of an error, but with the status `invalid_request` for a body that is JSON and not a
     /// valid request.
     pub(super) fn with_status(error: &Error, invalid_request: u16) -> Failure {
         let failure = Failure::from(error);

@@ -1,7 +1,7 @@
 //! The delivered part of an answer: a position from which a second run of the same request, on another
-//! engine, continues the answer of the first. What happens with it is the transport's part.
+//! engine, continues the answer of the first. The transport keeps and sends it.
 //!
-//! What a run draws at random (seeds, id, time) and how many tokens of each candidate were delivered are its position, which
+//! The position has the random draws of a run (seeds, id, time) and the number of delivered tokens of each candidate. It
 //! travels with every piece of a stream. The requester (`www/src/exchange/requester.ts`) keeps the request and the last position. When
 //! the engine is lost, the next one runs the request again and leaves out what was delivered.
 

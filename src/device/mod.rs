@@ -1,4 +1,4 @@
-//! Where a model computes: devices behind one type, what they report, and captured graphs.
+//! The devices that models compute on: one type for all, their reports, and captured graphs.
 //! Kernels and models belong to the modules above.
 //!
 //! | file | part |

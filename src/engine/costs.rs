@@ -1,5 +1,5 @@
-//! How long steps take, and how many drafted tokens are worth verifying. It decides when tokens are
-//! chosen, never which.
+//! Measures the times of steps, and computes from them the number of drafted tokens that are worth verifying. It decides
+//! when tokens are chosen, never which.
 
 /// Steps with these numbers of rows are measured and used.
 const ROWS: [usize; 3] = [2, 4, 8];
@@ -35,7 +35,7 @@ impl Mean {
     }
 }
 
-/// Where a draft comes from.
+/// The source of a draft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     /// Text that is known before the step: drafting takes no time.
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     impl Costs {
-        /// How many tokens of a known text are worth verifying.
+        /// The number of tokens of a known text that are worth verifying.
         fn worth_verifying(&mut self, tokens: usize, acceptance: f64) -> usize {
             let offer = Offer {
                 source: Source::Text,

@@ -45,7 +45,7 @@ impl Generation {
         self.constraint.is_some() || self.rules.is_some()
     }
 
-    /// How many tokens may be chosen after `chosen` before any may be forbidden. Afterwards each has to be seen before the
+    /// The number of tokens that may be chosen after `chosen` before any may be forbidden. Afterwards each has to be seen before the
     /// next one is chosen.
     pub(super) fn free_tokens(&self, chosen: &[u32]) -> usize {
         match (&self.constraint, &self.rules) {

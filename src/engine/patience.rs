@@ -1,4 +1,4 @@
-//! How long a request may keep others waiting while it waits for its own reader.
+//! The time that a request may keep others waiting while it waits for its own reader.
 //!
 //! Apart from this and its time limit, a request ends only when its reader drops it.
 

@@ -1,4 +1,4 @@
-//! How many tokens to ask of the model in one step.
+//! The number of tokens that the model is asked for in one step.
 
 /// Starts at one token, so that the first arrives promptly, and doubles up to a limit.
 #[derive(Debug, Clone, Copy)]

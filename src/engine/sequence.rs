@@ -32,11 +32,11 @@ pub(super) struct Sequence {
 /// Guesses of a sequence's next tokens.
 #[derive(Debug, Default)]
 pub(super) struct Drafts {
-    /// What is known of them.
+    /// The tokens that are guessed from text.
     pub(super) text: Draft,
-    /// How many tokens the model may draft.
+    /// The number of tokens that the model may draft.
     pub(super) by_model: usize,
-    /// How likely each of those is right if those before it are.
+    /// The likelihood of each of those to be right if those before it are.
     pub(super) model_acceptance: f64,
 }
 

@@ -37,7 +37,7 @@ impl SpanBudget {
     /// Tokens that may come before the span: white space.
     const MAX_TOKENS_BEFORE: usize = 2;
 
-    /// How many tokens after `chosen` come before the span may have to end.
+    /// The number of tokens after `chosen` before the span may have to end.
     fn free_tokens(&self, chosen: &[u32]) -> usize {
         let left = |start: usize| {
             let rest = chosen.get(start..).unwrap_or_default();
@@ -130,7 +130,7 @@ impl TokenRules {
         mask.is_none_or(|mask| !mask.is_empty())
     }
 
-    /// How many tokens may be chosen after `chosen` before any is forbidden, whichever they are.
+    /// The number of tokens that may be chosen after `chosen` before any is forbidden, whichever they are.
     pub(super) fn free_tokens(&self, chosen: &[u32]) -> usize {
         if !self.allows_all || !self.sequences.is_empty() || chosen.len() < self.min_tokens {
             return 0;

@@ -1,4 +1,4 @@
-//! How the engine's task sleeps and yields.
+//! Lets the engine's task sleep and yield.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;

@@ -27,7 +27,7 @@ pub enum Objects {
 pub(super) fn close(schema: &Value) -> Result<Value, String> {
     let mut closer = Closer {
         root: schema,
-        // What is combined is copied, so this counts apart from the checks of the schema.
+        // Combining copies schemas, so this counts apart from the checks of the schema.
         budget: Budget::default(),
         targets: Vec::new(),
         seen: HashSet::from([""]),
@@ -78,7 +78,7 @@ enum Part<'n> {
     Open,
 }
 
-/// How the objects of a schema are divided among its subschemas.
+/// The division of a schema's objects among its subschemas.
 struct Division<'n> {
     part: Part<'n>,
     /// The subschema that closes the objects. `None`: no subschema of this schema does.

@@ -59,7 +59,7 @@ pub(super) struct Closing {
 
 impl Closing {
     /// The container of the elements or members that `repeated` consists of, if it ends outside of a string.
-    /// `in_string` is what seems to hold at its end, for texts that are possible in a string and outside.
+    /// `in_string` is what seems to hold at its end, for text that is possible in a string and outside.
     pub(super) fn begin(repeated: &[u8], in_string: bool) -> Option<Closing> {
         let outside = ending(Place::default(), repeated).filter(|place| !place.in_string);
         let inside = ending(Place::IN_STRING, repeated);
@@ -87,7 +87,7 @@ impl Closing {
     }
 }
 
-/// Where `text` ends that begins at `place`, with the depth above its lowest one. `None` if it is no part of JSON there.
+/// The place after `text`, which begins at `place`, with the depth above its lowest one. `None` if it is no part of JSON there.
 fn ending(mut place: Place, text: &[u8]) -> Option<Place> {
     let mut lowest = 0;
     for byte in text {

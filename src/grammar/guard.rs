@@ -100,7 +100,7 @@ pub(super) struct Written {
     tokens: Vec<u32>,
     /// Digits at the end.
     digits: usize,
-    /// What is being closed.
+    /// The closing that has begun.
     closing: Option<Closing>,
     place: Place,
     /// The last bytes, without white space outside of strings.

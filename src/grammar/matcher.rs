@@ -146,7 +146,7 @@ impl Matcher {
         if !matches!(self.phase, Phase::Constrained) {
             return Vec::new();
         }
-        // What is forced is pushed into the parser.
+        // Forced bytes are pushed into the parser.
         let mut parser = self.parser.deep_clone();
         let bytes = parser.force_bytes();
         let trie = parser.token_env.tok_trie();

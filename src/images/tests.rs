@@ -123,7 +123,7 @@ fn resized_images_are_those_of_pillow() {
     }
 }
 
-/// The texts of Idefics 3.
+/// The text around images of Idefics 3.
 const TILES: ImageMarkup = ImageMarkup {
     before_tile: "<fake_token_around_image><row_{row}_col_{column}>",
     after_tile_row: "\n",

@@ -69,7 +69,7 @@ pub struct TileSizes {
 }
 
 impl TileSizes {
-    /// How an image of this size is cut; `None` if it is not. `whole` has the sizes of the whole image.
+    /// The grid of tiles of an image of this size; `None` if it is not cut. `whole` has the sizes of the whole image.
     pub(super) fn grid(self, own: [usize; 2], whole: GridSizes) -> Option<Grid> {
         let side = whole.side as f64;
         let near = own.map(|length| (length as f64 / side).round_ties_even() * side);

@@ -63,9 +63,9 @@ pub struct ImageSizes {
     pub side_pixels: usize,
     /// The longest side that an image is resized to before it is cut.
     pub longest_edge_pixels: Option<usize>,
-    /// Fewest tokens of an image, without the texts around it.
+    /// The fewest tokens of an image, without the text around it.
     pub min_tokens: usize,
-    /// Most tokens of an image, without the texts around it.
+    /// The most tokens of an image, without the text around it.
     pub max_tokens: usize,
 }
 

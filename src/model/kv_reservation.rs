@@ -20,9 +20,9 @@ use crate::{
 /// Default number of tokens: of the context, and of the cache that all sequences share.
 const DEFAULT_TOKENS: usize = 4096;
 
-/// Most tokens of several texts in a step of an encoder.
+/// The most tokens of several inputs in a step of an encoder.
 pub(super) const ENCODER_BATCH_TOKENS: usize = 512;
-/// Most texts in a step of an encoder.
+/// The most inputs in a step of an encoder.
 pub(super) const ENCODER_BATCH_TEXTS: usize = 32;
 
 /// Slots for states, as far as they take no more than this many bytes.
@@ -39,7 +39,7 @@ pub(super) struct KvReservation {
     pub(super) pages: usize,
     /// Format of K and V.
     pub(super) format: KvFormat,
-    /// Of each of the model's memories: the elements of the K or V of one token; `None` for a state.
+    /// The elements of K or V of one token, for each of the model's memories; `None` for a state.
     pub(super) memories: Vec<Option<usize>>,
     /// The states of recurrent layers.
     pub(super) states: StateReservation,

@@ -1,4 +1,4 @@
-//! How many steps are worth running on the device before their tokens are read.
+//! The number of steps that are worth running on the device before their tokens are read.
 //!
 //! Tokens stay on the GPU. `argmax` writes the token id and position of the next step for a greedy sequence; the
 //! kernels of `ops/sample` do so for a batch with any sampling parameters. Four whole steps are one submit. The engine

@@ -85,7 +85,7 @@ pub fn gated_matmul(
     }))
 }
 
-/// What changes the products with gate and with up.
+/// The addends of the products with gate and with up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Added {
     /// Nothing.

@@ -7,7 +7,7 @@
 //! function over burn tensors that dispatches to a launch on the GPU or to its twin on the CPU. `op!` (`ops/op.rs`)
 //! generates the dispatch from one declaration in the op's file.
 
-// What ops are made of.
+// The parts of ops.
 mod in_place;
 mod op;
 mod write_words;

@@ -59,9 +59,9 @@ pub struct RouteShape {
 /// (DeepSeek-AI 2024, <https://arxiv.org/abs/2412.19437>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpertGroups {
-    /// How many there are, a divisor of the number of experts.
+    /// The number of groups, a divisor of the number of experts.
     pub count: usize,
-    /// How many a token chooses. Together they have at least as many experts as a token uses.
+    /// The number of groups that a token chooses. Together they have at least as many experts as a token uses.
     pub used: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Where test hooks attach: the model and the handler as they are, or, with the feature `test-hooks`, each
+//! The place where test hooks attach: the model and the handler as they are, or, with the feature `test-hooks`, each
 //! controlled by a test. No other code of the loader or of its callers depends on the feature.
 
 #[cfg(not(feature = "test-hooks"))]

@@ -1,4 +1,4 @@
-//! Where the tokens of a text begin, in characters. It follows the tokens' bytes through the text and
+//! The places where the tokens of a text begin, in characters. It follows the tokens' bytes through the text and
 //! does not depend on how the text was split.
 
 use std::ops::Range;

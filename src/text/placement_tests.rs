@@ -1,4 +1,4 @@
-//! Where tokens lie in prompts and in generated text, on small vocabularies built here.
+//! Tests of the places of tokens in prompts and in generated text, on small vocabularies built here.
 
 use std::rc::Rc;
 

@@ -3,7 +3,7 @@
 /// The special tokens of a vocabulary, sorted by their text.
 #[derive(Debug, Default)]
 pub struct SpecialTokens {
-    /// The tokens, sorted by `text`; texts are unique and not empty.
+    /// The tokens, sorted by `text`, which is unique and not empty.
     tokens: Vec<SpecialToken>,
     /// Whether some token's text starts with the byte, for each byte.
     starts: Vec<bool>,

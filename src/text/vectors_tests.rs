@@ -1,4 +1,4 @@
-//! The ids that `tokenizers` gives for random texts, written by `scripts/vectors/tokenizer_oracle.py`.
+//! The ids that `tokenizers` gives for random strings, written by `scripts/vectors/tokenizer_oracle.py`.
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! How much memory a model may need on phones and tablets, whose systems end a tab that takes too much without an error.
+//! The memory that a model may need on phones and tablets, whose systems end a tab that takes too much without an error.
 
 /** The facts that the page knows about its device. */
 export interface DeviceHints {

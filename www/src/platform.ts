@@ -1,4 +1,4 @@
-//! What the package needs from the program around it and browsers provide in their own way: a folder for the cache, locks,
+//! The services of the program around the package, which browsers provide in their own way: a folder for the cache, locks,
 //! files on disk, threads. A program that is no browser supplies them (`node/platform.ts`), on each of its threads.
 
 import type { ModelSource } from "./byte_source.js";

@@ -27,7 +27,7 @@ type Pipeline = TokenizerImpl<
 /// The learned vocabulary.
 pub struct Bpe {
     pipeline: Pipeline,
-    /// Token texts in the byte-level alphabet, by id.
+    /// The strings of tokens in the byte-level alphabet, by id.
     pub tokens: Vec<String>,
     /// Merges as `left right`, by rank.
     pub merges: Vec<String>,

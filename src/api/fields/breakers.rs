@@ -10,7 +10,7 @@ use crate::text::Tokenizer;
 /// contains a breaker, the last token of its encoding stands in for it: the breaker still ends
 /// repetitions, but so does that token elsewhere.
 ///
-/// Costs one pass over the texts of the vocabulary; more breakers add little.
+/// Costs one pass over the strings of the vocabulary; more breakers add little.
 pub(super) fn ids(breakers: &[String], tokenizer: &Tokenizer) -> Result<Rc<[u32]>> {
     let breakers = without_prefixed(breakers);
     let mut begins_breaker = [false; 256];

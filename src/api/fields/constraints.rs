@@ -1,4 +1,4 @@
-//! What the output must match (specification 9): `response_format`, `grammar`, `structured_outputs` and its other forms,
+//! The constraint that the output must match (specification 9): `response_format`, `grammar`, `structured_outputs` and its other forms,
 //! and tools, of which at most one can constrain it. The grammar is compiled later.
 
 use serde_json::{Map, Value};

@@ -206,7 +206,7 @@ fn message(index: usize, given: &Value, images: &mut ImageUrls) -> Result<Value>
     let role = given.required_string("role")?;
     let template_role = match role {
         "system" | "developer" | "user" | "assistant" | "tool" => role,
-        // What tools were called before; templates know the newer name.
+        // The older name of the role of tools; templates know the newer one.
         "function" => "tool",
         other => {
             let role = shorten(other);

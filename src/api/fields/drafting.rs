@@ -1,4 +1,4 @@
-//! What the completion is expected to be: a guess that makes its tokens come sooner and changes none of them (specification
+//! The text that the completion is expected to be: a guess that makes its tokens come sooner and changes none of them (specification
 //! 4.7).
 
 use serde_json::Value;

@@ -69,7 +69,7 @@ impl<'a> Given<'a> {
         self.string(name)?.ok_or_else(|| self.missing(name))
     }
 
-    /// The content of a message: a string, or parts. The texts of parts are joined by newlines; with images, they become
+    /// The content of a message: a string, or parts. The text of all parts is joined by newlines; with images, they become
     /// a list of parts as templates know it. The images are appended to `images`.
     pub(super) fn content(&self, name: &str, images: &mut ImageUrls) -> Result<Option<Value>> {
         let is_image = |part: &Value| {
@@ -112,7 +112,7 @@ impl<'a> Given<'a> {
         pushed.map_err(|reason| self.wrong(format!("image_url: {reason}")))
     }
 
-    /// A string, or parts whose texts are joined by newlines.
+    /// A string, or parts whose text is joined by newlines.
     pub(super) fn text(&self, name: &str) -> Result<Option<String>> {
         let parts = match self.get(name) {
             None => return Ok(None),

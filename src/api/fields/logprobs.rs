@@ -1,5 +1,5 @@
-//! Which log-probabilities and token ids an answer lists (specification 4.4 and 7). How they are listed is
-//! decided in `run` and by the routes.
+//! The fields that choose the log-probabilities and token ids of an answer (specification 4.4 and 7). `run` and the routes
+//! decide on their form.
 
 use serde_json::Value;
 

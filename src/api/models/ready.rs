@@ -32,7 +32,7 @@ pub struct ReadyModel {
     pub output_form: OutputForm,
     /// The form of tools in its prompts; `None`: it has no chat template.
     pub tools: Option<ToolPrompts>,
-    /// What is made of the vocabulary when it is first needed.
+    /// The tables that are made of the vocabulary when they are first needed.
     pub vocabulary: VocabularyTables,
 }
 
@@ -108,7 +108,7 @@ pub(in crate::api) struct PromptTokenizer {
     pub context_tokens: usize,
 }
 
-/// What is made of a model's whole vocabulary, when the first request needs it. Clones share it.
+/// The tables that are made of a model's whole vocabulary when the first request needs them. Clones share them.
 #[derive(Clone, Default)]
 pub struct VocabularyTables(Rc<Tables>);
 

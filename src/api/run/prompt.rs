@@ -72,7 +72,7 @@ impl FittedPrompt {
         }
         let is_end_cut =
             dropped_tokens > 0 && plan.prompt_tokens.kept.side() == TruncationSide::Right;
-        // What precedes the prompt in the text.
+        // The tokens that precede the prompt in the text.
         let mut before = Vec::new();
         if is_end_cut {
             ids.truncate(kept_tokens);

@@ -64,7 +64,7 @@ pub enum ScaleWord {
     SmallFloats,
 }
 
-/// The texts of modules in `shaders/shared/weights`. They are not joined, so that a program has each of them once.
+/// The source of modules in `shaders/shared/weights`. They are not joined, so that a program has each of them once.
 macro_rules! weights_wgsl {
     ($($file:expr),*) => {
         &[$(

@@ -1,5 +1,5 @@
 //! Tensor types: how a model file encodes elements, how the kernels read them, and the conversion between the two. Knows
-//! no files and no devices: it only includes the text of the types' WGSL.
+//! no files and no devices: it only includes the source of the types' WGSL.
 //!
 //! A type is a file here and an entry of the list below: see `docs/adding-a-tensor-type.md`.
 //!

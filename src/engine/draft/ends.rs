@@ -1,10 +1,10 @@
-//! Compares the ends of two texts of tokens.
+//! Compares the ends of two sequences of tokens.
 
-/// Tokens that are compared at most to find the place that resembles the end of a text most.
+/// The most tokens that are compared to find the place that resembles the end of a text most.
 pub(super) const LONGEST_MATCH: usize = 16;
 
-/// Where at least `least` tokens of `source` before index `last_end` equal the last ones of `text`: the place with the
-/// most of them, the last one if there are several.
+/// The place in `source`, before index `last_end`, after the most tokens that equal the last ones of `text`: the last such
+/// place, and `None` below `least` tokens.
 pub(super) fn place_after(
     source: &[u32],
     last_end: usize,
@@ -28,7 +28,7 @@ pub(super) fn place_after(
     best.1
 }
 
-/// How many of the last tokens of two texts are equal, at most [`LONGEST_MATCH`].
+/// The number of last tokens of two sequences that are equal, at most [`LONGEST_MATCH`].
 pub(super) fn equal_ends(a: &[u32], b: &[u32]) -> usize {
     let pairs = a.iter().rev().zip(b.iter().rev()).take(LONGEST_MATCH);
     pairs.take_while(|(a, b)| a == b).count()

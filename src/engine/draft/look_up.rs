@@ -16,7 +16,7 @@ pub(super) struct LookUp {
     text: Vec<u32>,
     /// Index of the token that came next there.
     next: Option<usize>,
-    /// Where the last tokens before each place were seen last: the end of that place.
+    /// The end of the last place with these tokens.
     ends: HashMap<[u32; LOOK_UP_MATCH], usize>,
     /// For each end, counted from the first possible one, the end before it with equal last tokens; 0 if there is none.
     earlier: Vec<usize>,

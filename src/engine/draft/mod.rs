@@ -131,7 +131,7 @@ impl Drafter {
         self.forced.0.tokens = tokens;
     }
 
-    /// How likely a token of the model's drafts is right if those before it are, by the drafts so far.
+    /// The share of the model's drafted tokens that were right where those before them were.
     pub(super) fn model_acceptance(&self) -> f64 {
         self.model.0
     }

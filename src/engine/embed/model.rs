@@ -36,7 +36,7 @@ impl From<Vec<u32>> for EmbeddingInput {
     }
 }
 
-/// A model that turns texts into vectors. One call runs at a time.
+/// A model that turns token ids into vectors. One call runs at a time.
 #[allow(async_fn_in_trait)]
 pub trait EmbeddingModel {
     /// Its sizes.

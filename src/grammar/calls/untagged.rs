@@ -13,7 +13,7 @@ pub(super) const TYPE_MEMBER: &str = r#"("type"\s*:\s*"function"\s*,\s*)?"#;
 pub(super) struct Answer<'a> {
     /// The expression of content.
     pub text: &'a str,
-    /// The texts that content must not be, as further operands of its terminal.
+    /// The strings that content must not be, as further operands of its terminal.
     pub limits: &'a str,
     /// The expression of what may be before the name in a call's object.
     pub members: &'a str,

@@ -1,4 +1,4 @@
-//! Where in the model's turn a prompt ends.
+//! Finds the place in the model's turn at which a prompt ends.
 
 use super::form::OutputForm;
 

@@ -1,5 +1,5 @@
-//! What model families write: reasoning, tool calls and content (specification 9.4 and 9.5). Which family
-//! it is follows from the chat template and the vocabulary; requests and responses are outside this module.
+//! Reads the output of model families: reasoning, tool calls and content (specification 9.4 and 9.5). The chat template and
+//! the vocabulary tell the family; requests and responses are outside this module.
 //!
 //! `form` knows the families, `beginning` what the prompt has opened; `reader` divides a stream of text into
 //! parts. `json`, `named`, `markup`, `invocation` and `deepseek` read the body of a call, `harmony` whole

@@ -21,7 +21,7 @@ const EXPRESSIONS: &[&str] = &[
 
 const LETTERS: [char; 4] = ['a', 'b', 'é', '.'];
 
-/// All texts of at most three letters.
+/// All strings of at most three letters.
 fn short_texts() -> Vec<String> {
     let mut texts = vec![String::new()];
     let mut from = 0;

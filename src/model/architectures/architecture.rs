@@ -20,7 +20,7 @@ pub struct Parameter {
     pub to: &'static [(&'static str, Form)],
 }
 
-/// How a tensor of a GGUF file is made of one of a checkpoint.
+/// The conversion of a checkpoint's tensor to one of a GGUF file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Form {
     /// Its elements, with a number added to each.

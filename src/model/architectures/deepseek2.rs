@@ -90,7 +90,7 @@ fn read_json(json: &mut ConfigJson) -> Result<()> {
     json.require(key, json.bool(key)? != Some(true))?;
     let key = "rope_interleave";
     json.require(key, json.bool(key)? != Some(false))?;
-    // How experts are chosen: of all, or of some groups.
+    // The choice of experts: among all, or among some groups.
     let key = "topk_method";
     let (default, grouped) = match json.str("model_type")? {
         Some("deepseek_v3") => ("noaux_tc", "noaux_tc"),

@@ -141,7 +141,7 @@ pub(super) fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     Ok(())
 }
 
-/// Which part of a position each of the rotated pairs turns by, where images have positions of several parts.
+/// The part of a position that each of the rotated pairs turns by, where images have positions of several parts.
 fn parts(keys: &Keys, pairs: usize) -> Result<Option<RopeParts>> {
     let is_stated = keys
         .metadata()

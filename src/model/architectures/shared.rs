@@ -1,4 +1,4 @@
-//! What several architectures have in common: experts, query and key norms, windows.
+//! Parts of several architectures: experts, query and key norms, windows.
 
 use super::architecture::{AddKey, Form, Names, Parameter};
 use crate::{

@@ -1,4 +1,4 @@
-//! How a model makes one vector of a text: keys that any architecture's file may have.
+//! The configuration of vectors of text: keys that any architecture's file may have.
 
 use super::keys::Keys;
 use crate::{Error, Result};

@@ -5,7 +5,7 @@ use crate::ops::{
     Activation, NormKind, attention::Window, rope_kv::Temperature, route_experts::ExpertGroups,
 };
 
-/// What a model computes besides its weights.
+/// The computation of a model without its weights.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelConfig {
     /// `general.architecture`.
@@ -28,9 +28,9 @@ pub struct ModelConfig {
     pub context_tokens: usize,
     /// One entry per layer; of all passes, if the layers of the file are passed several times.
     pub layers: Vec<LayerConfig>,
-    /// How the layers of the file are repeated.
+    /// The repetition of the file's layers.
     pub passes: Passes,
-    /// What the recurrent layers compute; `None` if there are none.
+    /// The recurrence of the recurrent layers; `None` if there are none.
     pub recurrence: Option<Recurrence>,
     /// Whether the block after the layers is run: a head that predicts the token after the next one.
     pub has_mtp_head: bool,
@@ -55,7 +55,7 @@ pub struct ModelConfig {
     pub latent: Option<Latent>,
     /// Norms of queries and keys.
     pub qk_norm: QkNorm,
-    /// How positions enter the computation.
+    /// The kind of positions.
     pub positions: Positions,
     /// Factor of attention scores; `1 / sqrt(head_dim)` if `None`.
     pub attention_scale: Option<f32>,
@@ -95,7 +95,7 @@ pub struct ModelConfig {
     pub logit_soft_cap: Option<f32>,
     /// Rows of images hold values for the outputs of so many first layers, too.
     pub deepstack_layers: usize,
-    /// How it makes the vector of a text; `None` if it generates text instead.
+    /// The pooling and the layers after it, of a model that makes vectors; `None` if it generates text.
     pub embedding: Option<EmbeddingConfig>,
 }
 
@@ -130,7 +130,7 @@ pub struct LayerConfig {
     pub rope: LayerRope,
     /// A factor of its queries that grows with their position.
     pub temperature: Option<Temperature>,
-    /// What mixes the tokens of a sequence.
+    /// The kind of layer that mixes the tokens of a sequence.
     pub mixing: Mixing,
     /// Its sizes, where they are not those of the model.
     pub sizes: Option<LayerSizes>,
@@ -150,7 +150,7 @@ impl LayerConfig {
     };
 }
 
-/// What mixes the tokens of a sequence in a layer.
+/// A kind of layer that mixes the tokens of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mixing {
     /// Attention.
@@ -173,7 +173,7 @@ impl Mixing {
     }
 }
 
-/// What a layer keeps of the tokens of a sequence.
+/// The memory of a sequence that a layer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryKind {
     /// Keys and values of each token.
@@ -258,7 +258,7 @@ pub enum QkNorm {
     Rows,
 }
 
-/// How positions enter the computation.
+/// The way in which positions enter the computation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Positions {
     /// Rotary embedding of queries and keys.

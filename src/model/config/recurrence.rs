@@ -25,7 +25,7 @@ pub enum Recurrence {
 /// A recurrence whose state is a matrix per head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinearRecurrence {
-    /// How a token changes the state.
+    /// The rule by which a token changes the state.
     pub rule: Rule,
     /// Heads with a state of their own.
     pub heads: usize,
@@ -47,7 +47,7 @@ pub struct LinearRecurrence {
     pub may_lack_norm: bool,
 }
 
-/// How a token changes the state.
+/// A rule by which a token changes the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// The gated delta rule (Qwen3.5).

@@ -1,4 +1,4 @@
-//! How each GGUF tensor is made of the tensors of a folder.
+//! The recipes that make GGUF tensors of the tensors of a folder.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -108,7 +108,7 @@ pub fn dense(matrices: Vec<StoredTensor>, quantize: Quantize) -> Result<Vec<Reci
     DENSE.iter().zip(matrices).map(recipe).collect()
 }
 
-/// Where a tensor of a vision tower is, and how it is converted: matrices keep their type, all else becomes f32. `offset` is
+/// The recipe of a tensor of a vision tower: matrices keep their type, others become f32. `offset` is
 /// added to each element.
 pub fn tower_recipe(name: String, stored: StoredTensor, offset: f32) -> Result<(u64, Recipe)> {
     let stored = stored.into_floats()?;

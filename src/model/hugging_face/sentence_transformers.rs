@@ -1,4 +1,4 @@
-//! How a folder of sentence-transformers makes a vector of a text: `modules.json` lists what follows the
+//! Reads the pooling and the dense layers of a sentence-transformers folder: `modules.json` lists the modules after the
 //! transformer. The pooling and each dense layer have a `config.json` of their own.
 
 use serde_json::Value;

@@ -56,7 +56,7 @@ pub struct Attention {
     pub attn_norm: Option<Norm>,
     /// `attn_q`, `attn_k`, `attn_v`
     pub attn_qkv: Qkv,
-    /// Of whose sigmoid the output is a multiple: the rows of `attn_q` behind those of each head, `[heads * head_dim, dim]`.
+    /// The gate, whose sigmoid multiplies the output: the rows of `attn_q` behind those of each head, `[heads * head_dim, dim]`.
     pub gate: Option<Linear>,
     /// `attn_v_b`: from the latent that a head attended to, which is behind rotated elements, to its value.
     pub values: Option<HeadMatrices>,

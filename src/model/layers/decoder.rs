@@ -44,7 +44,7 @@ pub struct Block {
 pub struct Dense {
     /// The product.
     pub linear: Linear,
-    /// What is applied to it.
+    /// The function of its result.
     pub finish: Finish,
 }
 
@@ -185,7 +185,7 @@ impl Decoder {
         }
     }
 
-    /// The products with pooled vectors `[texts, dim]`.
+    /// The products with pooled vectors `[inputs, dim]`.
     pub fn densed(&self, pooled: Tensor<2>) -> Tensor<2> {
         let each = self.dense.iter();
         each.fold(pooled, |x, dense| {

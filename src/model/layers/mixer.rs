@@ -1,4 +1,4 @@
-//! What mixes the tokens of a sequence in a layer, and its memory of them.
+//! The part of a layer that mixes the tokens of a sequence, and its memory of them.
 
 use burn::tensor::Tensor;
 

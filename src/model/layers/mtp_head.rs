@@ -1,6 +1,6 @@
 //! A head that predicts the token after the next one (multi-token prediction: DeepSeek-AI 2024,
 //! <https://arxiv.org/abs/2412.19437>): one more layer, which sees a token together with the stream before it.
-//! What follows from its predictions is decided elsewhere.
+//! The use of its predictions is decided elsewhere.
 
 use burn::tensor::Tensor;
 

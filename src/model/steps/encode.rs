@@ -1,4 +1,4 @@
-//! Steps of an encoder: whole texts, op by op, without captured graphs.
+//! Steps of an encoder: whole inputs, op by op, without captured graphs.
 
 use burn::tensor::{Device, Tensor};
 
@@ -12,7 +12,7 @@ use crate::{
 const DENSE_ROWS: usize = 2 * matvec::MAX_TOKENS;
 
 impl Steps {
-    /// The vectors of the tokens of whole texts, `[tokens, dim]`, from their ids and their types.
+    /// The vectors of the tokens of whole inputs, `[tokens, dim]`, from their ids and their types.
     pub async fn encode(
         &mut self,
         segments: &[Segment<'_>],

@@ -89,7 +89,7 @@ pub(super) struct Steps {
     /// Whole greedy steps of one token.
     greedy: Option<DecodeGraphs>,
     ready: Option<Ready>,
-    /// What the steps of the decoder's head read, if it has one.
+    /// The inputs of the steps of the decoder's head, if it has one.
     mtp: Option<MtpInputs>,
     context_tokens: usize,
     /// Samplers on the device; none if the host chooses.

@@ -5,7 +5,7 @@ use burn::tensor::Device;
 use super::sizes::{MAX_BATCH, MAX_TOKENS};
 use crate::ops::{InPlace, step::Step};
 
-/// What the head's steps read and write besides its memory.
+/// The tensors that the head's steps read and write besides its memory.
 pub(super) struct MtpInputs {
     pub(super) step: Step,
     /// The token drafted last.

@@ -1,4 +1,4 @@
-//! How many rows steps have, and which steps are recorded at start-up.
+//! The numbers of rows of steps, and the steps that are recorded at start-up.
 
 use crate::{
     model::layers::layer_input,

@@ -110,7 +110,7 @@ impl Transformer {
         Ok(rows)
     }
 
-    /// The pooled vectors of texts that one step holds.
+    /// The pooled vectors of inputs that fit one step.
     async fn encode(
         &mut self,
         inputs: &[&EmbeddingInput],

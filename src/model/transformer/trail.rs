@@ -1,10 +1,10 @@
-//! What the head that drafts was told of the sequence that was fed last.
+//! The inputs that the drafting head got of the sequence that was fed last.
 
 use burn::tensor::Tensor;
 
 use crate::engine::SequenceMemory;
 
-/// What is known of the sequence that was fed last.
+/// The state of the sequence that was fed last.
 #[derive(Default)]
 pub(super) struct Trail {
     /// Its pages then.

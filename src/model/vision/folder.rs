@@ -1,4 +1,4 @@
-//! What a family declares of its Hugging Face folders: members of `config.json`, and names of tensors. `hugging_face` makes an
+//! The declaration of a family's Hugging Face folders: members of `config.json`, and names of tensors. `hugging_face` makes an
 //! `mmproj` file of them.
 
 use crate::{

@@ -1,4 +1,4 @@
-//! What the towers of Qwen2-VL and its successors have in common: images of any size, rotary positions of rows and columns,
+//! The common part of the towers of Qwen2-VL and its successors: images of any size, rotary positions of rows and columns,
 //! and squares of patches that are one row, which goes through a feed-forward.
 
 use super::{

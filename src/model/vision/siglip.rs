@@ -1,4 +1,4 @@
-//! What families with the tower of SigLIP (Zhai et al. 2023, <https://arxiv.org/abs/2303.15343>) have in common: images of one
+//! The common part of families with the tower of SigLIP (Zhai et al. 2023, <https://arxiv.org/abs/2303.15343>): images of one
 //! size, whose patches have learned positions.
 
 use super::{folder::Size, read::invalid};

@@ -1,7 +1,8 @@
 //! The bounds of a rendering. Everything that grows or takes long is paid for in fuel before it happens: the library
 //! charges its own operators, and what it does not charge goes through here.
 //!
-//! What each part of the language can make of values of n bytes or elements, and who charges for it before it is made
+//! The table has the most that each part of the language makes of values of n bytes or elements, and who charges for it before
+//! it is made
 //! ("library" is minijinja with fuel, "here" is this folder):
 //!
 //! | part | result, time | charged by |

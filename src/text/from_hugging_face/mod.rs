@@ -151,7 +151,7 @@ fn complete_kinds(tokens: &mut Tokens, unknown_id: Option<u32>, spells_bytes: bo
 struct Ends {
     bos_id: Option<u32>,
     eos_id: Option<u32>,
-    /// The token that the configuration names, if texts get another one.
+    /// The token that the configuration names, if encoded text ends with another one.
     turn_end_id: Option<u32>,
     adds_bos: bool,
     adds_eos: bool,
@@ -170,7 +170,7 @@ impl Ends {
         }
         let named = |text: &Option<String>| text.as_deref().and_then(id_of);
         let bos_id = added.first.or(named(&config.bos_token));
-        // The token that is added to texts; the token that ends a turn may be another one.
+        // The token that ends encoded text; the token that ends a turn may be another one.
         let eos_id = added.last.or(named(&config.eos_token));
         let adds = |name: &str, given: Option<bool>, id: Option<u32>, default| match given {
             Some(true) if id.is_none() => Err(Error::InvalidModelFile(format!(

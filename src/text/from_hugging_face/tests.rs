@@ -301,7 +301,7 @@ fn word_piece_needs_the_words_of_bert() {
     ));
 }
 
-/// The template may end texts with another token than the one that ends a turn.
+/// The template may end encoded text with another token than the one that ends a turn.
 #[test]
 fn the_templates_last_token_is_added() {
     let mut tokenizer = byte_level();

@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// What kernels of encoders could do wrong differs from the twin by more than the validation tolerates.
+    /// The faults that kernels of encoders could have differ from the twin by more than the validation tolerates.
     #[test]
     fn wrong_attention_of_encoders_is_found() {
         let (device, variant) = (Device::flex(), Variant::PORTABLE);

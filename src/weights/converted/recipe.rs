@@ -1,4 +1,4 @@
-//! What a converted tensor consists of: stored tensors, and how their rows are obtained.
+//! The parts of a converted tensor: stored tensors, and the order of their rows.
 
 use crate::{
     Error, Result,

@@ -1,4 +1,4 @@
-//! Where the bytes of model files come from. What the bytes mean is decided by the containers.
+//! The sources of the bytes of model files. The containers decide on the meaning of the bytes.
 
 mod byte_source;
 mod bytes;

@@ -30,7 +30,7 @@ export function markdown(text) {
   try {
     fragment.append(...blocks(lexer(text, { gfm: true, breaks: true }), 0));
   } catch {
-    // The library refuses some texts, such as quotes that are nested thousands of levels deep.
+    // The library refuses some text, such as quotes that are nested thousands of levels deep.
     fragment.replaceChildren(element("p", text));
   }
   return fragment;

@@ -1,4 +1,4 @@
-//! The short texts that the page stores for the next visit, such as the tab, the model, the prompt and the sampling settings. Without
+//! The short strings that the page stores for the next visit, such as the tab, the model, the prompt and the sampling settings. Without
 //! storage the page works, but forgets them. Conversations are kept by `../chat/store.js`.
 
 const PREFIX = "inpage-demo ";

@@ -1,4 +1,4 @@
-//! Splits texts into passages that are short enough to be found and read.
+//! Splits text into passages that are short enough to be found and read.
 
 /** About two or three sentences. */
 const PASSAGE_CHARS = 360;

@@ -14,7 +14,7 @@ import { Vectors } from "./vectors.js";
 /** So many passages are shown. */
 const SHOWN = 5;
 
-/** Larger files are not texts that someone searches here. */
+/** Larger files are not text that someone searches here. */
 const MAX_FILE_BYTES = 4e6;
 
 /** Files that are read as text, by the ends of their names. */

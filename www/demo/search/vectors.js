@@ -2,7 +2,7 @@
 
 /** @import { Engine } from "../../dist/index.js" */
 
-/** So many texts are in a request: enough to keep the device busy, and few enough to show progress and to stop soon. */
+/** Inputs of a request: enough to keep the device busy, and few enough to show progress and to stop soon. */
 const BATCH = 8;
 
 /** The vectors of texts, of one model. */

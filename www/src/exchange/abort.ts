@@ -1,4 +1,4 @@
-//! What waits for a signal, promises that can be abandoned, and promises with their handles outside.
+//! Waiting for a signal, promises that can be abandoned, and promises with their handles outside.
 
 /** The function that is called when a signal aborts. */
 const callbacksOf = new WeakMap<AbortSignal, Set<() => void>>();

@@ -1,4 +1,4 @@
-//! Which URLs the engine answers: the base paths and the paths of the routes below them. What a route does is defined in
+//! The URLs that the engine answers: the base paths and the paths of the routes below them. A route itself is defined in
 //! Rust.
 
 import { type EndpointRoute, PROFILES, ROOT_PATHS, ROUTES } from "../generated/types.js";

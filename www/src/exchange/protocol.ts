@@ -102,7 +102,7 @@ export interface CrossOriginUse {
 }
 
 /**
- * Where the worker gets the model's files. `ggufName` is the name of a GGUF file or of one of its parts;
+ * The source of the model's files. `ggufName` is the name of a GGUF file or of one of its parts;
  * without it, the location is a Hugging Face folder, whose URLs end with a slash. A `File` or `Blob` is
  * cloned by reference, not copied.
  */

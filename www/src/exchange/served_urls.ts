@@ -1,4 +1,4 @@
-//! What pages serve and service workers intercept, and its form in the query of a script's URL. `claims.ts` tells which
+//! The URLs that pages serve and service workers intercept, and their form in the query of a script's URL. `claims.ts` tells which
 //! pages serve what at the moment.
 
 import { isRoute } from "./base_paths.js";

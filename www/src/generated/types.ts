@@ -766,9 +766,9 @@ export type ImageSizes = {
   sidePixels: number,
   /** The longest side that an image is resized to before it is cut. */
   longestEdgePixels: number | null,
-  /** Fewest tokens of an image, without the texts around it. */
+  /** The fewest tokens of an image, without the text around it. */
   minTokens: number,
-  /** Most tokens of an image, without the texts around it. */
+  /** The most tokens of an image, without the text around it. */
   maxTokens: number, };
 
 /** The description of a model in its header. Parts that this build does not support are `None`; [`super::refusal`] says why. */
@@ -1369,7 +1369,7 @@ export type RerankFields = {
   documents: (string | { text: string })[],
   /** Return only so many of the best documents. */
   top_n?: number | null,
-  /** Whether results have the texts of their documents. */
+  /** Whether results contain their documents. */
   return_documents?: boolean | null,
   /** Most tokens of a document: those after it are cut. */
   max_tokens_per_doc?: number | null,
@@ -1905,7 +1905,7 @@ export type TokenPiece = { id: number,
   /** The bytes, where they are not whole characters. */
   piece: string | number[], };
 
-/** The ids of a prompt with their texts, for `with_pieces`. */
+/** The ids of a prompt with their strings, for `with_pieces`. */
 export type TokenPieceList = {
   /** The number of tokens. */
   count: number,
@@ -1945,7 +1945,7 @@ export type TokenizeFields = {
   add_special_tokens?: boolean | null,
   /** Another name of `add_special_tokens`. */
   add_special?: boolean | null,
-  /** Must be true: texts of special tokens in a prompt become these tokens. */
+  /** Must be true: the strings of special tokens in a prompt become these tokens. */
   parse_special?: boolean | null,
   /** Return the text of each token, too. */
   return_token_strs?: boolean | null,

@@ -1,4 +1,4 @@
-//! Where the cache is on disk: one folder for all programs of the user.
+//! The place of the cache on disk: one folder for all programs of the user.
 
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";

@@ -63,7 +63,7 @@ export interface EngineOptions {
   /** LoRA adapters, applied all at once; `setLora` changes them. */
   lora?: readonly LoraAdapter[];
   /**
-   * Where the model computes. `auto` (the default): on a hardware GPU whose kernels pass the self-test, else on the CPU.
+   * The device that the model computes on. `auto` (the default): on a hardware GPU whose kernels pass the self-test, else on the CPU.
    * `webgpu`: through WebGPU, on a software adapter too. `cpu`: on the CPU. `engine.info()` reports the device.
    */
   device?: DeviceChoice;

@@ -39,7 +39,7 @@ export type IsolatedFrameOptions = PlaceOptions;
 
 export function placeOf({ serviceWorkerUrl, scope, type }: PlaceOptions): WorkerPlace {
   const script = new URL(serviceWorkerUrl ?? "/sw.js", document.baseURI);
-  // As `register()` does it.
+  // The same as in `register()`.
   const scopeUrl = scope === undefined ? new URL("./", script) : new URL(scope, document.baseURI);
   scopeUrl.hash = "";
   return { script, scope: scopeUrl.href, type: type ?? "classic" };

@@ -1,4 +1,4 @@
-//! What `Engine` needs of what keeps its engine going: `worker_keeper.ts` in this tab, `shared_keeper.ts` in one of several.
+//! The interface through which `Engine` keeps its engine going: `worker_keeper.ts` in this tab, `shared_keeper.ts` in one of several.
 
 import type { EngineWorker } from "./engine_worker.js";
 

@@ -1,4 +1,4 @@
-//! What `src/web` exports, written by hand: the build puts the module itself next to the compiled files. The browser
+//! The exports of `src/web`, written by hand: the build puts the module itself next to the compiled files. The browser
 //! tests start the real module through these types.
 
 import type {

@@ -1,4 +1,4 @@
-//! How the threads of the CPU device divide a product or an attention, both called product here: an array in shared memory from which each thread takes parts.
+//! The division of a product or an attention, both called product here, among the threads of the CPU device: an array in shared memory from which each thread takes parts.
 //! Knows neither workers nor what a part computes.
 
 /** Computes a part of the product at an address; returns 0 if it does not compute it. */

@@ -1,4 +1,4 @@
-//! What is known of the GPU's kernels from an earlier visit, over one load: it is read, renewed when the engine has
+//! The choice of the GPU's kernels from an earlier visit, over one load: it is read, renewed when the engine has
 //! found out something else, and dropped when the load fails. The format is `model_source/store/kernel_note.ts`'s.
 
 import type { StartOptions } from "../exchange/protocol.js";

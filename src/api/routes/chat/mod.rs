@@ -65,7 +65,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let logprobs = plan.logprobs;
     let has_timings = endpoint.switches.timings;
     let run = Run::start(endpoint, plan, attempt.earlier()).await;
-    // What is wrong with the prompt is wrong with the messages.
+    // A fault of the prompt is one of the messages.
     let run = run.map_err(|error| rename_param(error, &[("prompt", "messages")]));
     let mut run = match has_functions {
         true => run.map_err(functions::rename)?,

@@ -162,7 +162,7 @@ fn whole_members(text: &str) -> Value {
     if let Ok(whole) = serde_json::from_str(text) {
         return whole;
     }
-    // What closes the open objects and arrays.
+    // The characters that close the open objects and arrays.
     let mut closers: Vec<u8> = Vec::new();
     let mut is_value = false;
     let mut in_string = false;

@@ -21,7 +21,7 @@ fields! {
         documents: Field<Shape> = shape("string[], object[]", "(string | { text: string })[]").required(),
         /// Return only so many of the best documents.
         top_n: Field<Count> = count(1).default_is("all"),
-        /// Whether results have the texts of their documents.
+        /// Whether results contain their documents.
         return_documents: Or<Flag> = flag().or(true).of("Jina"),
         /// Most tokens of a document: those after it are cut.
         max_tokens_per_doc: Field<Count> = count(1).of("Cohere"),

@@ -1,5 +1,5 @@
 //! `POST /tokenize`, `POST /detokenize` and `POST /apply-template` (specification 21): what a model's tokenizer and chat
-//! template make of texts, ids and messages. Nothing is computed on the device.
+//! template make of strings, ids and messages. Nothing is computed on the device.
 
 pub(super) mod apply_template;
 pub(super) mod detokenize;
@@ -26,7 +26,7 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     visitor.visit::<apply_template::RenderedTemplate>();
 }
 
-/// The part of the model called `name` that reads texts. Waits while it loads if the switches say so.
+/// The tokenizer of the model called `name`. Waits while it loads if the switches say so.
 pub(super) async fn ready(endpoint: &Endpoint, name: &str) -> Result<PromptTokenizer> {
     let switches = &endpoint.switches;
     let mut deadline = Deadline::new(&*endpoint.host, switches.request_timeout_ms);

@@ -43,7 +43,7 @@ fields! {
         add_special_tokens: Or<Flag> = flag().or(true).of("vLLM"),
         /// Another name of `add_special_tokens`.
         add_special: Field<Flag> = flag().of("llama.cpp"),
-        /// Must be true: texts of special tokens in a prompt become these tokens.
+        /// Must be true: the strings of special tokens in a prompt become these tokens.
         parse_special: Or<Flag> = flag().or(true).of("llama.cpp"),
         /// Return the text of each token, too.
         return_token_strs: Or<Flag> = flag().or(false).of("vLLM"),
@@ -76,7 +76,7 @@ pub(in crate::api) struct TokenList {
     token_strs: Option<Vec<String>>,
 }
 
-/// The ids of a prompt with their texts, for `with_pieces`.
+/// The ids of a prompt with their strings, for `with_pieces`.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(in crate::api) struct TokenPieceList {

@@ -1,4 +1,4 @@
-//! The tokens of a completion, from the `logprobs` of its chunks: their texts, probabilities and alternatives.
+//! The tokens of a completion, from the `logprobs` of its chunks: their strings, probabilities and alternatives.
 
 /** White space that a table cannot show otherwise. */
 export const visible = (text) =>

@@ -1,4 +1,4 @@
-//! What of a URL may be stored and shown: the cache key, which stays the same when a server signs the URL again, and the name in
+//! The parts of a URL that may be stored and shown: the cache key, which stays the same when a server signs the URL again, and the name in
 //! messages. Secrets are part of neither. Makes no requests and knows no storage.
 //!
 //! A file is known by its key: its URL without secrets. Everything that differs between two requests for the same bytes

@@ -1,4 +1,4 @@
-//! Where the cache keeps its files in the origin private file system (OPFS) or, where that is missing, in the Cache API, and how to read
+//! The places of the cache's files in the origin private file system (OPFS) or, where that is missing, in the Cache API, and how to read
 //! what is there from any thread. Downloads and repairs write them in `entry.ts`.
 //!
 //! Each cached file has a folder `inpage-models/NAME`, where NAME is made of the SHA-256 of its cache key:

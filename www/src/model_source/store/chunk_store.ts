@@ -1,4 +1,4 @@
-//! Where the chunks of a file are kept while it arrives: in the cache (`version_writer.ts`) or in Blobs.
+//! The places that keep the chunks of a file while it arrives: the cache (`version_writer.ts`) or in Blobs.
 
 import type { FileVersion } from "./version.js";
 

@@ -1,4 +1,4 @@
-//! How much space the browser has for this site.
+//! The space that the browser has for this site.
 
 import { platform } from "../../platform.js";
 

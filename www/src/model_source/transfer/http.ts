@@ -214,7 +214,7 @@ function whole(url: string, range: Range | undefined, response: Response): Omit<
   if (response.status !== 200) {
     throw new TypeError(`${url} answered ${response.status} to a request for the whole file`);
   }
-  // Without a Range header, texts may come compressed, and a server of another origin may hide that. Then the length is
+  // Without a Range header, text may come compressed, and a server of another origin may hide that. Then the length is
   // not that of the file.
   const isText = /json|text|xml|javascript/i.test(response.headers.get("content-type") ?? "");
   const sizeBytes = isText && range === undefined ? undefined : contentLength(response);

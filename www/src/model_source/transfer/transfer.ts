@@ -82,7 +82,7 @@ export async function transfer(job: Transfer, sink: Sink): Promise<Sink> {
   const requests = new Requests(job, sink);
   const { clock, signal } = job;
   let failures = 0;
-  // Where the last progress ended.
+  // The end of the last reported range.
   let furthest = sink.position;
   const hasProgressed = () => {
     const { position } = requests.sink;

@@ -19,7 +19,7 @@ export interface UrlFile {
 }
 
 /**
- * Where the bytes of a file are kept: `opfs`, `disk` and `cache` (the Cache API) for the next visit; `cross-origin` for several
+ * The place where the bytes of a file are kept: `opfs`, `disk` and `cache` (the Cache API) for the next visit; `cross-origin` for several
  * sites, by the browser; `memory` and `none` (it is read by range requests, each byte when it is needed) for this visit only.
  */
 export interface StorageReport {
