@@ -1,6 +1,6 @@
 //! `npm test`: runs every tier of tests except `NAMED_TIERS`. `npm test -- rust browser` runs the named ones,
 //! `npm run test:rust -- MODULE` the tests of a module alone. Prints the seconds of every step and a last line "N passed, N
-//! failed". Fails if anything failed. The checks themselves are in the tests.
+//! failed". Fails if anything failed. The checks themselves are in the tests. Longer than other files: every tier is an entry of one table.
 
 import { existsSync, readFileSync } from "node:fs";
 import { cpus } from "node:os";

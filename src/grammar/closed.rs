@@ -2,7 +2,8 @@
 //! The schema was checked before (`schema`); what compiles it is outside this module.
 //!
 //! An object is described by all subschemas that apply to the same value: `allOf`, `anyOf`, `oneOf` and `$ref`. It is
-//! closed in one of them, which is told the names that the others declare.
+//! closed in one of them, which is told the names that the others declare. Longer than other files: every keyword that combines
+//! schemas takes part in one walk.
 
 use std::collections::HashSet;
 

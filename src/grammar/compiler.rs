@@ -1,4 +1,5 @@
-//! Compiles the source of a constraint to a grammar.
+//! Compiles the source of a constraint to a grammar. Longer than other files: every form of a source is compiled here, under one
+//! budget.
 
 use std::rc::Rc;
 

@@ -1,12 +1,12 @@
 //! `system` and `messages` of Anthropic's Messages: from turns of blocks to the messages that chat templates know
 //! (specification 22.2). The fields about the answer are the concern of the route.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::block::{Block, content, text_part};
 use super::conversation::Conversation;
 use super::declare::{Field, fields, wire_types};
-use super::given::{Given, call};
+use super::given::{Given, call, result};
 use super::images::{ImageUrls, RequestImages};
 use super::input::Turn;
 use super::kinds::{Shape, shape};
@@ -234,15 +234,9 @@ impl Turns {
             let reason = format!("no tool_use before it has the id \"{id}\"");
             return Err(block.turn.wrong(reason));
         };
-        let name = name.clone();
-        let content = block.result(&mut self.images)?;
+        let result = result(id, name, block.result(&mut self.images)?);
         self.close_user();
-        let mut message = Map::new();
-        message.insert("role".into(), "tool".into());
-        message.insert("content".into(), content);
-        message.insert("name".into(), name.into());
-        message.insert("tool_call_id".into(), id.into());
-        self.done.push(Value::Object(message));
+        self.done.push(result);
         Ok(())
     }
 

@@ -158,6 +158,11 @@ pub(super) fn call(name: &str, arguments: Value) -> Value {
     json!({"type": "function", "function": {"name": name, "arguments": arguments}})
 }
 
+/// The result of a call in the form that templates know.
+pub(super) fn result(id: &str, name: &str, content: Value) -> Value {
+    json!({"role": "tool", "content": content, "name": name, "tool_call_id": id})
+}
+
 /// Arguments that are the text of an object become that object: templates walk through it.
 pub(super) fn arguments(text: &str) -> Value {
     if text.trim().is_empty() {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::conversation::Conversation;
 use super::declare::{Field, fields, wire_types};
-use super::given::{Given, arguments, call};
+use super::given::{Given, arguments, call, result};
 use super::images::ImageUrls;
 use super::kinds::{Flag, Shape, Text, flag, shape, text};
 use super::reader::{Fields, invalid_type, invalid_value, missing, shorten};
@@ -291,14 +291,9 @@ impl Messages {
                 "no function_call before it has the call_id \"{id}\""
             )));
         };
-        let name = name.clone();
+        let result = result(id, name, output);
         self.close();
-        let mut message = Map::new();
-        message.insert("role".into(), "tool".into());
-        message.insert("content".into(), output);
-        message.insert("name".into(), name.into());
-        message.insert("tool_call_id".into(), id.into());
-        self.done.push(Value::Object(message));
+        self.done.push(result);
         Ok(())
     }
 

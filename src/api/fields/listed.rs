@@ -1,4 +1,5 @@
-//! The declarations of fields as TypeScript and `docs/api.md` list them. Tests alone generate these.
+//! The declarations of fields as TypeScript and `docs/api.md` list them. Tests alone generate these. Longer than
+//! other files: every kind of field has its listing in both forms.
 
 use super::declare::{Field, Kind, Setting};
 use super::kinds::{

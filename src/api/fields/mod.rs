@@ -20,6 +20,7 @@ pub(super) mod kinds;
 pub(super) mod length;
 #[cfg(test)]
 pub(super) mod listed;
+mod logit_bias;
 pub(super) mod logprobs;
 pub(super) mod model;
 mod prompt;

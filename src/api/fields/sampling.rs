@@ -4,18 +4,14 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use serde_json::Value;
-
 use super::breakers;
 use super::declare::{Field, Or, Setting, fields};
 use super::kinds::{
     Biases as BiasField, Count, Integer, Number, Shape, Strings, biases, count, integer, number,
     number_from, shape, share, strings,
 };
-use super::reader::{
-    Fields, MAX_TEXT_BYTES, check_text_bytes, describe, integer as integer_of, invalid_type,
-    invalid_value, out_of_range,
-};
+use super::logit_bias::{self, Biases, MAX_ENTRIES, moderate};
+use super::reader::{Fields, out_of_range};
 use crate::api::error::fault;
 use crate::api::switches::{MirostatTargetUnit, SamplingBounds, Switches};
 use crate::engine::generation::SamplingDefaults;
@@ -62,7 +58,7 @@ fields! {
         repeat_penalty: Field<Number> = REPETITION_PENALTY.of("llama.cpp"),
         /// Token ids or strings, and what is added to their logits; or pairs of an id or a string and a number or false, which forbids
         /// the token.
-        logit_bias: Field<BiasField> = biases(1024, open(|it| bound(it, 100.0))),
+        logit_bias: Field<BiasField> = biases(MAX_ENTRIES, open(|it| bound(it, 100.0))),
         /// Mirostat 2.0: the surprise to aim at; replaces `top_k`, `typical_p`, `top_p` and `min_p`.
         mirostat_target: Field<Shape> = shape("number", "number")
             .default_is("off")
@@ -81,8 +77,6 @@ fields! {
             strings().short().otherwise(&["\n", ":", "\"", "*"]).of("llama.cpp"),
     }
 }
-
-const MAX_LOGIT_BIASES: usize = SamplingFields::logit_bias.kind.most_entries;
 
 /// Smaller repetition penalties have the same effect as this one; dividing by them could overflow f32.
 const MIN_REPETITION_PENALTY: f32 = 1e-20;
@@ -167,8 +161,8 @@ impl Sampling {
                 add(id, *bias);
             }
         }
-        if biases.len() > MAX_LOGIT_BIASES {
-            let bounds = format!("at most {MAX_LOGIT_BIASES} tokens");
+        if biases.len() > MAX_ENTRIES {
+            let bounds = format!("at most {MAX_ENTRIES} tokens");
             return Err(out_of_range("logit_bias", &bounds, biases.len()));
         }
         biases.retain(|(_, bias)| *bias != 0.0);
@@ -250,7 +244,11 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Sampl
         ids: logit_bias,
         strings: text_bias,
         banned,
-    } = logit_bias(fields, SamplingFields::logit_bias.kind.most.of(switches))?;
+    } = logit_bias::read(
+        fields,
+        SamplingFields::logit_bias.name,
+        SamplingFields::logit_bias.kind.most.of(switches),
+    )?;
     Ok(Sampling {
         given: SamplingDefaults {
             temperature: SamplingFields::temperature
@@ -275,13 +273,6 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Sampl
     })
 }
 
-/// Converts to an f32 of at most a million, so that finite logits stay finite. Larger values act alike: they exceed all
-/// differences between logits.
-fn moderate(number: f64) -> f32 {
-    const MOST: f32 = 1e6;
-    (number as f32).clamp(-MOST, MOST)
-}
-
 /// Converts to an f32; huge numbers become the largest finite one.
 fn narrow(number: f64) -> f32 {
     (number as f32).clamp(-f32::MAX, f32::MAX)
@@ -303,111 +294,6 @@ fn repetition_penalty(fields: &Fields, switches: &Switches) -> Result<Option<f32
         )),
         (one, other) => Ok(one.or(other).map(moderate)),
     }
-}
-
-/// The forms of a bias.
-#[derive(Debug, Default)]
-struct Biases {
-    ids: Vec<(u32, f32)>,
-    strings: Vec<(String, Option<f32>)>,
-    banned: Vec<u32>,
-}
-
-fn logit_bias(fields: &Fields, most: f64) -> Result<Biases> {
-    let name = SamplingFields::logit_bias.name;
-    match fields.get(name) {
-        Some(Value::Array(pairs)) => bias_pairs(name, pairs, most),
-        _ => bias_map(fields, name, most),
-    }
-}
-
-/// llama.cpp's form: pairs of an id or a text and a number or false.
-fn bias_pairs(name: &str, pairs: &[Value], most: f64) -> Result<Biases> {
-    if pairs.len() > MAX_LOGIT_BIASES {
-        let bounds = format!("at most {MAX_LOGIT_BIASES} entries");
-        return Err(out_of_range(name, &bounds, pairs.len()));
-    }
-    let mut biases = Biases::default();
-    for pair in pairs {
-        let wrong = || {
-            let expected = "made of pairs of an id or a text and a number or false";
-            invalid_type(name, expected, pair)
-        };
-        let [token, bias] = pair.as_array().map(Vec::as_slice).unwrap_or_default() else {
-            return Err(wrong());
-        };
-        let bias = match bias {
-            Value::Bool(false) => None,
-            other => Some(bias_in(name, other.as_f64().ok_or_else(wrong)?, most)?),
-        };
-        match (token, bias) {
-            (Value::String(text), bias) if !text.is_empty() => {
-                biases.strings.push((text.clone(), bias));
-            }
-            (Value::String(_), _) => {
-                return Err(invalid_value(name, "a text of it must not be empty"));
-            }
-            (id, bias) => {
-                let id = integer_of(id).ok_or_else(wrong)?;
-                let id = u32::try_from(id)
-                    .map_err(|_| out_of_range(name, "made of the vocabulary's token ids", id))?;
-                match bias {
-                    Some(bias) => biases.ids.push((id, bias)),
-                    None => biases.banned.push(id),
-                }
-            }
-        }
-    }
-    let bytes = biases.strings.iter().map(|(text, _)| text.len()).sum();
-    check_text_bytes(name, bytes, MAX_TEXT_BYTES)?;
-    Ok(biases)
-}
-
-fn bias_in(name: &str, bias: f64, most: f64) -> Result<f32> {
-    if bias.abs() > most {
-        let bounds = format!("made of numbers from -{most} to {most}");
-        return Err(out_of_range(name, &bounds, bias));
-    }
-    Ok(moderate(bias))
-}
-
-/// OpenAI's form: an object with ids as names. A name that is no number is a text, as in llama.cpp.
-fn bias_map(fields: &Fields, name: &str, most: f64) -> Result<Biases> {
-    let mut biases = Biases::default();
-    let Some(map) = fields.object(name)? else {
-        return Ok(biases);
-    };
-    if map.len() > MAX_LOGIT_BIASES {
-        let bounds = format!("at most {MAX_LOGIT_BIASES} entries");
-        return Err(out_of_range(name, &bounds, map.len()));
-    }
-    for (key, value) in map {
-        let bias = value.as_f64();
-        let bias = bias.ok_or_else(|| invalid_type(name, "made of numbers", value))?;
-        let bias = bias_in(name, bias, most)?;
-        let is_digits = key.bytes().all(|byte| byte.is_ascii_digit());
-        let is_canonical = is_digits && (key.len() == 1 || !key.starts_with('0'));
-        match key.parse::<u32>().ok().filter(|_| is_canonical) {
-            Some(id) => biases.ids.push((id, bias)),
-            None if key.is_empty() => {
-                return Err(invalid_value(name, "a text of it must not be empty"));
-            }
-            None if looks_like_a_number(key) => {
-                let given = describe(&Value::String(key.clone()));
-                return Err(out_of_range(name, "keyed by token ids or strings", given));
-            }
-            None => biases.strings.push((key.clone(), Some(bias))),
-        }
-    }
-    let bytes = biases.strings.iter().map(|(text, _)| text.len()).sum();
-    check_text_bytes(name, bytes, MAX_TEXT_BYTES)?;
-    Ok(biases)
-}
-
-/// Whether someone who wrote `text` may have meant an id.
-fn looks_like_a_number(text: &str) -> bool {
-    let is_of_number = |byte: u8| byte.is_ascii_digit() || b"+-.".contains(&byte);
-    text.bytes().all(is_of_number) && text.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 fn mirostat(fields: &Fields, switches: &Switches) -> Result<Option<MirostatParams>> {

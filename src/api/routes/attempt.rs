@@ -7,6 +7,7 @@ use futures_core::Stream;
 
 use crate::Result;
 use crate::api::endpoint::Endpoint;
+use crate::api::fields::Streaming;
 use crate::api::http::{KeepAlive, Request, Response};
 use crate::api::progress::{Position, Progress};
 use crate::api::random_id;
@@ -55,8 +56,16 @@ impl Attempt {
     }
 
     /// Whether an earlier run sent the chunk with the token counts.
-    pub(super) fn usage_sent(&self) -> bool {
+    fn usage_sent(&self) -> bool {
         self.earlier().is_some_and(|earlier| earlier.usage_sent)
+    }
+
+    /// The streaming options that are left: the chunk with the token counts is sent once.
+    pub(super) fn remaining(&self, streaming: Streaming) -> Streaming {
+        Streaming {
+            include_usage: streaming.include_usage && !self.usage_sent(),
+            ..streaming
+        }
     }
 
     /// The number of events that earlier runs sent, of a stream that numbers them.

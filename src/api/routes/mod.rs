@@ -13,6 +13,8 @@ mod prompt_listing;
 mod rerank;
 mod responses;
 mod route;
+#[cfg(test)]
+mod test_requests;
 mod timings;
 mod token_logprobs;
 mod tokens;

@@ -1,4 +1,5 @@
-//! Divides a model's output into content, reasoning and calls while it is written.
+//! Divides a model's output into content, reasoning and calls while it is written. Longer than other files: one state machine,
+//! whose states hold back the same text.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
-//! A model's hyperparameters: everything that a decoder computes besides its weights.
+//! A model's hyperparameters: everything that a decoder computes besides its weights. Longer than other files: a list of fields
+//! with their documentation.
 
 use super::{embedding::EmbeddingConfig, recurrence::Recurrence, rope::Rope};
 use crate::ops::{

@@ -1,5 +1,5 @@
 //! Compares the names and shapes of a file's tensors with those that its configuration needs, before any
-//! of their data is fetched.
+//! of their data is fetched. Longer than other files: the table of all tensors of a model.
 
 use std::collections::HashSet;
 

@@ -10,6 +10,8 @@
 //! A step has rows. Each row has its own position and block table, so a chunk of one prompt and a batch of several
 //! sequences use the same kernels. Up to eight rows use the matrix-vector kernels, which read the weights once for all
 //! of them; larger chunks use tiles.
+//!
+//! Longer than other files: the graphs of a step and the calls that replay them change together.
 
 mod encode;
 mod graphs;

@@ -8,7 +8,7 @@
 //! any, which refuses it; if no model is loaded, to an endpoint that never loads its own (the lobby). Two answers are
 //! completed in the page, because an endpoint knows only its own model: the list (`list.ts`, from the
 //! entries of the endpoints) and `model_not_found`, whose message gets the known names. A service worker's exchange is
-//! passed on with its positions and losses (`pass_on.ts`), so another tab can continue it.
+//! passed on with its positions and losses (`pass_on.ts`), so another tab can continue it. This explanation makes the file longer than others.
 
 import { endpointRoute, mayOmitModel, routeAt } from "../exchange/base_paths.js";
 import type { EngineChange } from "../exchange/engine_change.js";

@@ -6,6 +6,8 @@
 //! and all options, so an engine never answers for a page that asked for another one. `setLora` is the one call that
 //! would change that: an engine that is shared by default leaves the sharing first. Requests that lose the engine's tab
 //! are run again by the next one, as after any other loss.
+//!
+//! Longer than other files: a keeper changes between holder and guest, so both are states of one object.
 
 import { type Deferred, deferred } from "../exchange/abort.js";
 import type { EngineChange } from "../exchange/engine_change.js";

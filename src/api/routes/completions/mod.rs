@@ -69,10 +69,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let dropped_tokens = run.dropped_tokens;
     let response = if streaming.stream {
         let progress = attempt.progress(&head.id, &run);
-        let streaming = Streaming {
-            include_usage: streaming.include_usage && !attempt.usage_sent(),
-            ..streaming
-        };
+        let streaming = attempt.remaining(streaming);
         let chunks = chunks(run, head, members, streaming, progress.clone());
         streamed(endpoint, chunks, progress)
     } else {

@@ -10,6 +10,7 @@ use crate::api::fields::{Constraint, Conversation, Prompt};
 use crate::api::plan::Plan;
 use crate::api::reference::assert_specified;
 use crate::api::routes::arbitrary;
+use crate::api::routes::test_requests::{only_conversation, with_members};
 use crate::api::switches::Switches;
 use crate::text::LocalTime;
 use crate::{Error, RequestFault, Result};
@@ -35,13 +36,9 @@ fn the_specification_has_the_fields() {
 
 /// The base request with `members` added or replaced.
 fn body(members: Value) -> String {
-    let mut body =
-        json!({"model": "m", "max_tokens": 8, "messages": [{"role": "user", "content": "q"}]});
-    let Value::Object(members) = members else {
-        panic!("members must be an object");
-    };
-    body.as_object_mut().unwrap().extend(members);
-    body.to_string()
+    let messages = json!([{"role": "user", "content": "q"}]);
+    let base = json!({"model": "m", "max_tokens": 8, "messages": messages});
+    with_members(base, members)
 }
 
 fn plan(members: Value) -> Result<Plan> {
@@ -50,10 +47,7 @@ fn plan(members: Value) -> Result<Plan> {
 
 #[track_caller]
 fn conversation(members: Value) -> Conversation {
-    match &plan(members).unwrap().prompts[..] {
-        [Prompt::Conversation(conversation)] => (**conversation).clone(),
-        other => panic!("{other:?}"),
-    }
+    only_conversation(&plan(members).unwrap())
 }
 
 /// The messages of these turns.
@@ -610,18 +604,10 @@ fn turn() -> impl Strategy<Value = Value> {
         .prop_map(|(role, content)| serde_json::json!({"role": role, "content": content}))
 }
 
-fn name() -> impl Strategy<Value = String> {
-    let known: Vec<&'static str> = known_fields().collect();
-    prop_oneof![
-        prop::sample::select(known).prop_map(str::to_owned),
-        arbitrary::word(WORDS)
-    ]
-}
-
 proptest! {
     #[test]
     fn any_body_is_accepted_or_refused_by_name(
-        members in prop::collection::vec((name(), arbitrary::json(WORDS)), 0..5),
+        members in prop::collection::vec((arbitrary::field(known_fields(), WORDS), arbitrary::json(WORDS)), 0..5),
         turns in prop::collection::vec(prop_oneof![turn(), arbitrary::json(WORDS)], 0..4),
     ) {
         let mut body: Map<String, Value> = members.into_iter().collect();
@@ -631,11 +617,7 @@ proptest! {
         let body = Value::Object(body).to_string();
         match parse_body(body.as_bytes(), &Switches::default()) {
             Ok(plan) => prop_assert!(plan.n == 1 && plan.prompts.len() == 1),
-            Err(Error::Request { param, message, .. }) => {
-                prop_assert!(param.is_some(), "{body}: {message}");
-                prop_assert!(message.len() < 2000);
-            }
-            Err(other) => prop_assert!(false, "{body}: {other}"),
+            Err(error) => arbitrary::assert_refused_by_name(&body, &error)?,
         }
     }
 }

@@ -8,6 +8,8 @@
 //! a cache and a file is an index and parts, each a response of 4 MiB, so that a chunk is replaced by one `put`. A Web
 //! Lock per open file stands for the exclusive handle of OPFS. Everything above (versions, hashes, turns, repairs) is
 //! the same code, and runs under the same schedules of faults.
+//!
+//! Longer than other files: folders, files and their locks share one index.
 
 import { messageOf } from "../../exchange/error_response.js";
 import { isStorageFailure } from "./failure.js";

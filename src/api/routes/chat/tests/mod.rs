@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 use super::parse::{ChatOwnFields, known_fields, parse};
 use crate::api::fields::conversation::ConversationFields;
 use crate::api::fields::functions::FunctionFields;
-use crate::api::fields::{Constraint, Conversation, Prompt};
+use crate::api::fields::{Constraint, Conversation};
 use crate::api::plan::Plan;
 use crate::api::reference::assert_specified;
+use crate::api::routes::test_requests::{only_conversation, with_members};
 use crate::api::switches::Switches;
 use crate::text::LocalTime;
 use crate::{Error, RequestFault, Result};
@@ -34,21 +35,13 @@ fn the_specification_has_the_fields() {
 
 /// The plan of the base request with `members` added or replaced.
 fn plan(members: Value) -> Result<Plan> {
-    let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "q"}]});
-    let Value::Object(members) = members else {
-        panic!("members must be an object");
-    };
-    body.as_object_mut().unwrap().extend(members);
-    parse_body(body.to_string().as_bytes(), &Switches::default())
+    let base = json!({"model": "m", "messages": [{"role": "user", "content": "q"}]});
+    parse_body(with_members(base, members).as_bytes(), &Switches::default())
 }
 
 #[track_caller]
 fn conversation(members: Value) -> Conversation {
-    let plan = plan(members).unwrap();
-    match &plan.prompts[..] {
-        [Prompt::Conversation(conversation)] => (**conversation).clone(),
-        other => panic!("{other:?}"),
-    }
+    only_conversation(&plan(members).unwrap())
 }
 
 /// The only message of a conversation of `message`.

@@ -4,7 +4,6 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{known_fields, parse_body};
-use crate::Error;
 use crate::api::routes::arbitrary;
 use crate::api::switches::Switches;
 
@@ -62,18 +61,10 @@ fn item() -> impl Strategy<Value = Value> {
     })
 }
 
-fn name() -> impl Strategy<Value = String> {
-    let known: Vec<&'static str> = known_fields().collect();
-    prop_oneof![
-        prop::sample::select(known).prop_map(str::to_owned),
-        arbitrary::word(WORDS)
-    ]
-}
-
 proptest! {
     #[test]
     fn any_body_is_accepted_or_refused_by_name(
-        members in prop::collection::vec((name(), arbitrary::json(WORDS)), 0..5),
+        members in prop::collection::vec((arbitrary::field(known_fields(), WORDS), arbitrary::json(WORDS)), 0..5),
         input in prop::collection::vec(prop_oneof![item(), arbitrary::json(WORDS)], 0..5),
     ) {
         let mut body: Map<String, Value> = members.into_iter().collect();
@@ -82,11 +73,7 @@ proptest! {
         let body = Value::Object(body).to_string();
         match parse_body(body.as_bytes(), &Switches::default()) {
             Ok((plan, _)) => prop_assert!(plan.n == 1 && plan.best_of == 1 && plan.prompts.len() == 1),
-            Err(Error::Request { param, message, .. }) => {
-                prop_assert!(param.is_some(), "{body}: {message}");
-                prop_assert!(message.len() < 2000);
-            }
-            Err(other) => prop_assert!(false, "{body}: {other}"),
+            Err(error) => arbitrary::assert_refused_by_name(&body, &error)?,
         }
     }
 }

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use super::parse::{Answer, parse};
 use super::request::{ResponseOwnFields, UnusedResponseFields, known_fields};
 use crate::api::fields::input::InputFields;
-use crate::api::fields::{Constraint, Conversation, Prompt};
+use crate::api::fields::{Constraint, Conversation};
 use crate::api::plan::Plan;
 use crate::api::reference::assert_specified;
+use crate::api::routes::test_requests::{only_conversation, with_members};
 use crate::api::switches::Switches;
 use crate::text::LocalTime;
 use crate::{Error, RequestFault, Result};
@@ -35,21 +36,13 @@ fn the_specification_has_the_fields() {
 
 /// The base request with `members` added or replaced.
 fn parsed(members: Value) -> Result<(Plan, Answer)> {
-    let mut body = json!({"model": "m", "input": "q"});
-    let Value::Object(members) = members else {
-        panic!("members must be an object");
-    };
-    body.as_object_mut().unwrap().extend(members);
-    parse_body(body.to_string().as_bytes(), &Switches::default())
+    let base = json!({"model": "m", "input": "q"});
+    parse_body(with_members(base, members).as_bytes(), &Switches::default())
 }
 
 #[track_caller]
 fn conversation(members: Value) -> Conversation {
-    let (plan, _) = parsed(members).unwrap();
-    match &plan.prompts[..] {
-        [Prompt::Conversation(conversation)] => (**conversation).clone(),
-        other => panic!("{other:?}"),
-    }
+    only_conversation(&parsed(members).unwrap().0)
 }
 
 /// The messages of an input.
