@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { root } from "../process.mjs";
 import { dist, inspector, numbersOf } from "./plan.mjs";
 
-/** Numbers of an architecture may differ by so much from those of the file, which has a real vocabulary. */
+/** The share by which numbers of an architecture may differ from those of the file, which has a real vocabulary. */
 const SHAPE_TOLERANCE = 0.03;
 
 /**

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 /// The team of the program.
 static CURRENT: OnceLock<Team> = OnceLock::new();
 
-/// Starts the team of the program with so many threads, the caller included. The first call decides. Returns the number
+/// Starts the team of the program with this number of threads, the caller included. The first call decides. Returns the number
 /// of its threads.
 pub fn start(threads: usize) -> usize {
     CURRENT.get_or_init(|| Team::new(threads)).threads()

@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    /// Costs with so many milliseconds per token and per step of 2, 4 and 8 rows.
+    /// Costs with these milliseconds per token and per step of 2, 4 and 8 rows.
     fn costs(token_ms: f64, rows_ms: [f64; 3]) -> Costs {
         let mut costs = Costs::default();
         for _ in 0..2 {

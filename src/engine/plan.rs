@@ -10,7 +10,7 @@
 //!
 //! A request that lacks memory waits, and so do the requests after it, except those that already hold
 //! memory: a started request continues, so that it ends. Later requests go first only while no sequence
-//! can generate, because then the holders of the memory wait for their readers, perhaps until the patience with them ends.
+//! can generate, because then the holders of the memory wait for their readers, at most as long as `patience.rs` allows.
 //!
 //! Longer than other files: the order of these decisions is the rule, and none of them is made elsewhere.
 

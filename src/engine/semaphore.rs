@@ -35,7 +35,7 @@ impl fmt::Debug for Permit {
 }
 
 impl Semaphore {
-    /// A semaphore of so many units.
+    /// A semaphore of this number of units.
     pub fn new(total: u64) -> Semaphore {
         Semaphore(Rc::new(State {
             total,

@@ -125,7 +125,7 @@ impl Sequence {
         }
     }
 
-    /// The model drafted so many tokens, of which the first `right` were right.
+    /// Records that the first `right` of `drafted` tokens of the model were right.
     pub(super) fn note_drafted(&mut self, drafted: usize, right: usize) {
         if let Some(drafter) = &mut self.drafter {
             drafter.note_model(drafted, right);

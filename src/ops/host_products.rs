@@ -141,7 +141,7 @@ fn products_of_panels(x: &[f32], weights: &MatrixTensors<Flex>, rows: Range<usiz
     out
 }
 
-/// The parts of a product with so many multiplications.
+/// The number of parts of a product with this number of multiplications.
 fn parts(macs: usize, threads: usize) -> usize {
     match threads > 1 && macs >= MIN_DIVIDED {
         true => (macs / MIN_PART).clamp(threads, threads * MAX_PARTS_PER_THREAD),

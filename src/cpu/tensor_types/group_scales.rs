@@ -9,8 +9,8 @@ pub(super) const UNIT_BYTES: usize = D + 16;
 /// The place of d in a unit.
 pub(super) const D: usize = 16 * 8;
 
-/// `total + (dots[0] * scales[0] + dots[1] * scales[1]) * d * x_scale`. The sum of both groups is an integer below 2^24,
-/// thus exact.
+/// `total + (dots[0] * scales[0] + dots[1] * scales[1]) * d * x_scale`. The sum of both groups is exact: an integer below
+/// 2^24.
 ///
 /// # Safety
 /// The same conditions as for [`Simd`].

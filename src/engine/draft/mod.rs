@@ -77,7 +77,7 @@ pub(super) struct Draft {
 pub(super) enum PlannedDraft {
     /// These tokens.
     Tokens(Vec<u32>),
-    /// So many tokens that the model drafts in the step.
+    /// The number of tokens that the model drafts in the step.
     OfModel(usize),
 }
 

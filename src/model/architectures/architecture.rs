@@ -27,7 +27,7 @@ pub enum Form {
     Plus(f32),
     /// The columns of the matrix as rows; of each matrix, if there are several.
     Transposed,
-    /// The same of the first half (0) or the second half (1) of the columns.
+    /// The first half (0) or the second half (1) of the columns as rows; of each matrix, if there are several.
     TransposedHalf(u64),
     /// `-exp(x)` of each element.
     NegatedExp,

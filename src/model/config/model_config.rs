@@ -94,7 +94,7 @@ pub struct ModelConfig {
     pub has_output_norm: bool,
     /// Logits become `cap * tanh(logit / cap)`.
     pub logit_soft_cap: Option<f32>,
-    /// Rows of images hold values for the outputs of so many first layers, too.
+    /// The number of first layers for whose outputs rows of images hold values, too.
     pub deepstack_layers: usize,
     /// The pooling and the layers after it, of a model that makes vectors; `None` if it generates text.
     pub embedding: Option<EmbeddingConfig>,

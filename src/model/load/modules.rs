@@ -354,7 +354,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         })
     }
 
-    /// The biases of matrices with so many rows, one after another; `None` if none of them has one.
+    /// The biases of matrices with these numbers of rows, one after another; `None` if none of them has one.
     pub(super) async fn biases(
         &mut self,
         names: &[&str],

@@ -106,7 +106,7 @@ pub struct Squares {
 pub struct Windows {
     /// Width and height of a window, in squares of patches.
     pub side: usize,
-    /// The last of so many layers attends to the whole image.
+    /// The period of the layers that attend to the whole image: the last one of each.
     pub period: usize,
 }
 

@@ -88,7 +88,7 @@ const ROWS: [usize; 2] = [64, 256];
 /// Width and height of a tile in pixels, and the fewest and most of them, if the file does not say.
 const TILE: usize = 512;
 const TILES: [usize; 2] = [2, 10];
-/// An image is cut if it has so many times the pixels of the largest whole image.
+/// An image with this multiple of the pixels of the largest whole image is cut.
 const TOLERANCE: usize = 2;
 /// Most rows that a file may ask for: of the whole image or of a tile, and most tiles.
 const MAX_ROWS: usize = 1024;

@@ -93,7 +93,7 @@ fn add(folder: &FolderJson, metadata: &mut Metadata) -> Result<()> {
     grids::add_pixels(folder, metadata)
 }
 
-/// The last of so many layers attends to the whole image; the configuration lists all of these.
+/// The period of the layers that attend to the whole image, which the configuration lists: the last one of each.
 fn period(vision: &ConfigJson, depth: u32) -> Result<u32> {
     let key = "fullatt_block_indexes";
     let whole = layers(vision, key, &[7, 15, 23, 31])?;

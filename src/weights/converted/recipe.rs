@@ -40,7 +40,7 @@ pub enum Part {
     Rows(TensorInfo, f32),
     /// The columns of each matrix of the tensor, as rows.
     Transposed(TensorInfo),
-    /// The same of the first half (0) or the second half (1) of the columns.
+    /// The first half (0) or the second half (1) of the columns as rows; of each matrix, if there are several.
     TransposedHalf(TensorInfo, u64),
     /// A frame of the kernels of a convolution over time, a row per kernel. The tensor is `[outputs, channels, frames,
     /// pixels]`.

@@ -1367,7 +1367,7 @@ export type RerankFields = {
   query: string,
   /** The texts to put in order, at least one and at most 2048: strings, or objects with a member `text`. */
   documents: (string | { text: string })[],
-  /** Return only so many of the best documents. */
+  /** The number of results: the best documents. */
   top_n?: number | null,
   /** Whether results contain their documents. */
   return_documents?: boolean | null,

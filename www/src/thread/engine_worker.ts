@@ -36,7 +36,7 @@ export interface Admission {
   /** Resolves when the files may be opened. `loaded` settles when the load has ended. */
   mayOpen(loaded: Promise<void>): Promise<void>;
   /**
-   * Resolves when there is room for a model that needs so much memory.
+   * Resolves when there is room for a model that needs this memory.
    *
    * @throws EngineFailure `model_not_loaded` if there is none for too long
    */

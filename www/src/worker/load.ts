@@ -19,7 +19,7 @@ export interface LoadHooks {
   pause: DownloadPause;
   onProgress: (progress: LoadProgress) => void;
   onStorage: (report: StorageReport) => void;
-  /** Resolves when a model that needs so much memory may be loaded. */
+  /** Resolves when a model that needs this memory may be loaded. */
   mayRead?: ((memoryBytes: number) => Promise<void>) | undefined;
 }
 

@@ -159,7 +159,7 @@ impl ChatDelta {
 }
 
 impl ChatCompletionMessage {
-    /// `echo` is what its content begins with.
+    /// `echo` is the beginning of its content.
     pub(super) fn new(
         parts: &[OutputPart],
         has_functions: bool,

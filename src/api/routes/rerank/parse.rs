@@ -19,7 +19,7 @@ fields! {
         query: Field<Text> = text().required(),
         /// The texts to put in order, at least one and at most 2048: strings, or objects with a member `text`.
         documents: Field<Shape> = shape("string[], object[]", "(string | { text: string })[]").required(),
-        /// Return only so many of the best documents.
+        /// The number of results: the best documents.
         top_n: Field<Count> = count(1).default_is("all"),
         /// Whether results contain their documents.
         return_documents: Or<Flag> = flag().or(true).of("Jina"),

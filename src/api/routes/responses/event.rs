@@ -104,7 +104,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Frames of a stream that has sent so many events.
+    /// Frames of a stream that has sent this number of events.
     pub(super) fn after(events: usize) -> Frames {
         Frames {
             bytes: Vec::new(),

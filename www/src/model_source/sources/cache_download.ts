@@ -21,7 +21,7 @@ import { VerifiedSource } from "./verified.js";
 import type { FileVersion } from "../store/version.js";
 import type { VersionWriter } from "../store/version_writer.js";
 
-/** A server has at most so many replicas with validators of their own; the oldest are forgotten. */
+/** The most replicas of a server whose validators are kept; the oldest are forgotten. */
 const MOST_ALIASES = 8;
 
 /** The file of a version. With `isFresh`, its chunks were hashed a moment ago. */

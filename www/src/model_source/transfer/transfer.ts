@@ -24,7 +24,7 @@ import { type FileVersion, joinable } from "../store/version.js";
 /** A request fails if no byte arrives for this time. */
 export const STALL_MS = 20_000;
 /**
- * So many bytes are progress. A connection that breaks off before that has failed again, however many bytes it has sent. Less than a
+ * The number of bytes that counts as progress. A connection that breaks off before that has failed again, however many bytes it has sent. Less than a
  * chunk of the cache: a slow connection breaks off more often.
  */
 const PROGRESS_BYTES = 64 * 1024;
