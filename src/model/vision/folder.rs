@@ -53,6 +53,26 @@ pub struct FolderKind {
     pub plus_one: Option<&'static str>,
 }
 
+impl FolderKind {
+    /// The values that most families have. The text model is nested, and pixels are from -1 to 1.
+    pub const PLAIN: FolderKind = FolderKind {
+        model_types: &[],
+        text: nested_text,
+        sizes: &[],
+        activations: &["gelu_pytorch_tanh", "gelu_new"],
+        activation_flag: Some("clip.use_gelu"),
+        mean: [0.5; 3],
+        std: [0.5; 3],
+        deepstack: &[],
+        add: |_, _| Ok(()),
+        prefixes: &[],
+        tensors: &[],
+        has_linear_patches: false,
+        ignored: &[],
+        plus_one: None,
+    };
+}
+
 /// The JSON files of a folder.
 #[derive(Debug)]
 pub struct FolderJson {

@@ -57,11 +57,6 @@ pub const FAMILY: Family = Family {
                 ("num_attention_heads", "attention.head_count", 12),
             ],
         ],
-        activations: siglip::ACTIVATIONS,
-        activation_flag: Some("clip.use_gelu"),
-        mean: [0.5; 3],
-        std: [0.5; 3],
-        deepstack: &[],
         add,
         prefixes: &["vision_tower.vision_model.", "multi_modal_projector."],
         tensors: &[
@@ -72,9 +67,9 @@ pub const FAMILY: Family = Family {
                 ("mm_input_projection_weight", "mm.input_projection.weight"),
             ],
         ],
-        has_linear_patches: false,
         ignored: siglip::IGNORED,
         plus_one: Some("mm.soft_emb_norm"),
+        ..FolderKind::PLAIN
     },
 };
 

@@ -7,7 +7,7 @@ use super::{
         Join, LearnedPositions, ProjectorKind, ProjectorNorm, Squares, TowerKind, VisionConfig,
     },
     family::Family,
-    folder::{FolderJson, FolderKind, nested_text},
+    folder::{FolderJson, FolderKind},
     grids,
 };
 use crate::{
@@ -52,7 +52,6 @@ pub const FAMILY: Family = Family {
     configure,
     folder: FolderKind {
         model_types: &["gemma4"],
-        text: nested_text,
         sizes: &[&[
             ("patch_size", "patch_size", 16),
             ("hidden_size", "embedding_length", 768),
@@ -62,10 +61,8 @@ pub const FAMILY: Family = Family {
             ("pooling_kernel_size", SIDE, 3),
         ]],
         activations: &["gelu_pytorch_tanh"],
-        activation_flag: Some("clip.use_gelu"),
         mean: [0.0; 3],
         std: [1.0; 3],
-        deepstack: &[],
         add,
         prefixes: &["vision_tower.", "embed_vision."],
         tensors: &[
@@ -93,8 +90,7 @@ pub const FAMILY: Family = Family {
             LIMITED,
         ],
         has_linear_patches: true,
-        ignored: &[],
-        plus_one: None,
+        ..FolderKind::PLAIN
     },
 };
 

@@ -4,7 +4,7 @@
 use super::{
     config::{Join, LearnedPositions, ProjectorKind, Squares, TowerKind},
     family::Family,
-    folder::{FolderJson, FolderKind, nested_text},
+    folder::{FolderJson, FolderKind},
     siglip,
 };
 use crate::{
@@ -45,7 +45,6 @@ pub const FAMILY: Family = Family {
     configure: |_, _| Ok(()),
     folder: FolderKind {
         model_types: &["idefics3", "smolvlm"],
-        text: nested_text,
         sizes: &[
             siglip::SIZES,
             &[
@@ -54,20 +53,14 @@ pub const FAMILY: Family = Family {
                 ("num_attention_heads", "attention.head_count", 16),
             ],
         ],
-        activations: siglip::ACTIVATIONS,
-        activation_flag: Some("clip.use_gelu"),
-        mean: [0.5; 3],
-        std: [0.5; 3],
-        deepstack: &[],
         add,
         prefixes: &["vision_model.", "connector."],
         tensors: &[
             siglip::TENSORS,
             &[("modality_projection.proj", "mm.model.fc")],
         ],
-        has_linear_patches: false,
         ignored: siglip::IGNORED,
-        plus_one: None,
+        ..FolderKind::PLAIN
     },
 };
 

@@ -4,7 +4,7 @@
 use super::{
     config::{Join, LearnedPositions, ProjectorKind, ProjectorNorm, Squares, TowerKind},
     family::Family,
-    folder::{FolderJson, FolderKind, nested_text},
+    folder::{FolderJson, FolderKind},
     read::invalid,
     siglip,
 };
@@ -50,7 +50,6 @@ pub const FAMILY: Family = Family {
     configure: |_, _| Ok(()),
     folder: FolderKind {
         model_types: &["lfm2_vl"],
-        text: nested_text,
         sizes: &[&[
             ("patch_size", "patch_size", 16),
             ("hidden_size", "embedding_length", 768),
@@ -58,11 +57,6 @@ pub const FAMILY: Family = Family {
             ("num_hidden_layers", "block_count", 12),
             ("num_attention_heads", "attention.head_count", 12),
         ]],
-        activations: siglip::ACTIVATIONS,
-        activation_flag: Some("clip.use_gelu"),
-        mean: [0.5; 3],
-        std: [0.5; 3],
-        deepstack: &[],
         add,
         prefixes: &[
             "vision_tower.vision_model.",
@@ -79,7 +73,7 @@ pub const FAMILY: Family = Family {
         ],
         has_linear_patches: true,
         ignored: siglip::IGNORED,
-        plus_one: None,
+        ..FolderKind::PLAIN
     },
 };
 

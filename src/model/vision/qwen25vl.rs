@@ -34,7 +34,6 @@ pub const FAMILY: Family = Family {
         activation_flag: Some("clip.use_silu"),
         mean: grids::CLIP_MEAN,
         std: grids::CLIP_STD,
-        deepstack: &[],
         add,
         prefixes: grids::PREFIXES,
         tensors: &[
@@ -46,9 +45,7 @@ pub const FAMILY: Family = Family {
                 ("blocks.*.mlp.down_proj", "v.blk.*.ffn_down"),
             ],
         ],
-        has_linear_patches: false,
-        ignored: &[],
-        plus_one: None,
+        ..FolderKind::PLAIN
     },
 };
 

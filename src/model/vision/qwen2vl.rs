@@ -34,7 +34,6 @@ pub const FAMILY: Family = Family {
         activation_flag: None,
         mean: grids::CLIP_MEAN,
         std: grids::CLIP_STD,
-        deepstack: &[],
         add,
         prefixes: grids::PREFIXES,
         tensors: &[
@@ -45,9 +44,7 @@ pub const FAMILY: Family = Family {
                 ("blocks.*.mlp.fc2", "v.blk.*.ffn_down"),
             ],
         ],
-        has_linear_patches: false,
-        ignored: &[],
-        plus_one: None,
+        ..FolderKind::PLAIN
     },
 };
 

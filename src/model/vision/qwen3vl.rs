@@ -37,10 +37,6 @@ pub const FAMILY: Family = Family {
                 ("intermediate_size", "feed_forward_length", 4304),
             ],
         ],
-        activations: &["gelu_pytorch_tanh", "gelu_new"],
-        activation_flag: Some("clip.use_gelu"),
-        mean: [0.5; 3],
-        std: [0.5; 3],
         deepstack: DEEP_LAYERS,
         add,
         prefixes: grids::PREFIXES,
@@ -58,9 +54,7 @@ pub const FAMILY: Family = Family {
                 ("deepstack_merger_list.*.linear_fc2", "v.deepstack.*.fc2"),
             ],
         ],
-        has_linear_patches: false,
-        ignored: &[],
-        plus_one: None,
+        ..FolderKind::PLAIN
     },
 };
 

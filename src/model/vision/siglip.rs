@@ -13,8 +13,6 @@ pub const SIZES: &[Size] = &[
     ("intermediate_size", "feed_forward_length", 3072),
     ("num_hidden_layers", "block_count", 12),
 ];
-/// Values of `hidden_act`.
-pub const ACTIVATIONS: &[&str] = &["gelu_pytorch_tanh", "gelu_new"];
 /// Modules of the tower.
 pub const TENSORS: Names = &[
     ("embeddings.patch_embedding", "v.patch_embd"),
