@@ -1,7 +1,7 @@
 """Writes src/tensor_types/vectors.txt: the numbers and block sizes of ggml's tensor types, and blocks of the
-quantized ones with their values, as the `gguf` package from PyPI defines and decodes them (pip install gguf==0.19.0;
-python3 scripts/vectors/block_vectors.py). Blocks are random bytes with chosen f16 scales: common ones, subnormal, the
-largest, negative, zero.
+quantized ones with their values, as the `gguf` package from PyPI defines and decodes them (pip install gguf;
+python3 scripts/vectors/block_vectors.py). A later version of the package adds types and changes no line. Blocks are random bytes
+with chosen f16 scales: common ones, subnormal, the largest, negative, zero.
 """
 
 import pathlib
@@ -10,33 +10,6 @@ import gguf
 import numpy as np
 from gguf.constants import GGMLQuantizationType as Type
 
-# Offsets of the f16 values in a block, of every type with blocks that the package decodes: also of those that no build
-# reads yet.
-HALVES = {
-    Type.Q8_0: [0],
-    Type.Q4_0: [0],
-    Type.Q4_1: [0, 2],
-    Type.Q5_0: [0],
-    Type.Q5_1: [0, 2],
-    Type.Q2_K: [80, 82],
-    Type.Q3_K: [108],
-    Type.Q4_K: [0, 2],
-    Type.Q5_K: [0, 2],
-    Type.Q6_K: [208],
-    Type.IQ4_NL: [0],
-    Type.IQ4_XS: [0],
-    Type.MXFP4: [],
-    Type.IQ2_XXS: [0],
-    Type.IQ2_XS: [0],
-    Type.IQ2_S: [0],
-    Type.IQ3_XXS: [0],
-    Type.IQ3_S: [0],
-    Type.IQ1_S: [0],
-    Type.IQ1_M: [],
-    Type.TQ1_0: [52],
-    Type.TQ2_0: [64],
-    Type.NVFP4: [],
-}
 # f16 bits of the scales, used in turn: 0.013, -0.21, the least and greatest subnormal (negative),
 # the largest value, zero.
 SCALES = [0x22A8, 0xB2B8, 0x0001, 0x83FF, 0x7BFF, 0x0000]
@@ -51,6 +24,22 @@ ENCODED = [Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1]
 
 def little_endian(values):
     return np.ascontiguousarray(values).astype("<f4").tobytes().hex()
+
+
+def halves(ty):
+    """Offsets of the f16 values in a block of a type: those where a NaN shows in the values. `None` if the package does not decode it."""
+    _, block_bytes = gguf.GGML_QUANT_SIZES[ty]
+    nan = np.array([np.nan], dtype="<f2").view(np.uint8)
+
+    def shows(at):
+        block = np.zeros((1, block_bytes), dtype=np.uint8)
+        block[0, at : at + 2] = nan
+        return np.isnan(gguf.quants.dequantize(block, ty)).any()
+
+    try:
+        return [at for at in range(0, block_bytes - 1, 2) if shows(at)]
+    except NotImplementedError:
+        return None
 
 
 def plain(name):
@@ -73,15 +62,17 @@ def main():
     lines = [f"type {ty.name} {int(ty)} {len} {bytes}" for ty, (len, bytes) in sizes]
     known = {ty.name for ty in gguf.GGML_QUANT_SIZES}
     lines += [f"type {name} {number} {length} {size}" for name, (number, length, size, _) in PLAIN.items() if name not in known]
-    for ty, halves in HALVES.items():
+    for ty, (block_len, block_bytes) in gguf.GGML_QUANT_SIZES.items():
+        places = halves(ty) if block_len > 1 else None
+        if places is None:
+            continue
         # A seed per type, so that adding a type changes no other line.
         random = np.random.default_rng([5, int(ty)])
-        block_len, block_bytes = gguf.GGML_QUANT_SIZES[ty]
         # An odd number of blocks of 32.
         turns = [0, 1, 2, 3, 4, 5, 0] if block_len == 32 else [0, 1, 2, 4]
         blocks = random.integers(0, 256, (len(turns), block_bytes), dtype=np.uint8)
         for turn, block in zip(turns, blocks):
-            for place, at in enumerate(halves):
+            for place, at in enumerate(places):
                 scale = SCALES[(turn + 3 * place) % len(SCALES)]
                 block[at : at + 2] = np.frombuffer(scale.to_bytes(2, "little"), np.uint8)
             if ty == Type.MXFP4:
