@@ -93,56 +93,63 @@ const TOOLS =
   '"tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}}}]';
 const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-// The first byte chooses the route (`tests/fuzz/src/targets/request.rs`).
+// The first line is the route's path (`tests/fuzz/src/targets/request.rs`).
 const REQUESTS = [
   [
-    0,
+    "completions",
     '{"model":"default","prompt":"The capital","max_tokens":4,"logprobs":2,"n":2,"stream":true,"stop":["a"]}',
   ],
   [
-    0,
+    "completions",
     '{"prompt":["a",[5,6]],"best_of":3,"echo":true,"logit_bias":{"5":-100},"seed":7,"temperature":0.5,"suffix":"b"}',
   ],
   [
-    0,
+    "completions",
     '{"prompt":"a","guided_regex":"[ab]{2}","dry_multiplier":0.8,"dry_sequence_breakers":["\\n"],"bad_words":["q"],"min_tokens":2}',
   ],
   [
-    0,
+    "completions",
     '{"prompt":"a","grammar":"root ::= \\"x\\" | \\"y\\"","mirostat":2,"samplers":["top_k","temperature"],"truncate_prompt_tokens":3}',
   ],
   [
-    1,
+    "chat/completions",
     `{"model":"default",${MESSAGES},"max_completion_tokens":4,"stream":true,"stream_options":{"include_usage":true}}`,
   ],
-  [1, `{${MESSAGES},${TOOLS},"tool_choice":"required","parallel_tool_calls":false}`],
+  ["chat/completions", `{${MESSAGES},${TOOLS},"tool_choice":"required","parallel_tool_calls":false}`],
   [
-    1,
-    `{${MESSAGES},"response_format":{"type":"json_schema","json_schema":{"name":"a","strict":true,"schema":{"type":"object","properties":{"x":{"enum":[1,"b"]}}}}},"logprobs":true,"top_logprobs":2}`,
+    "chat/completions",
+    `{${MESSAGES},"response_format":{"type":"json_schema","json_schema":{"name":"a","strict":true,"schema":{"type":"object","properties":{"x":{"enum":["chat/completions","b"]}}}}},"logprobs":true,"top_logprobs":2}`,
   ],
   [
-    1,
+    "chat/completions",
     `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/png;base64,${PNG}"}}]}]}`,
   ],
   [
-    1,
+    "chat/completions",
     `{"messages":[{"role":"system","content":"s"},{"role":"user","content":"u"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"1"}]}`,
   ],
-  [2, '{"model":"default","input":"Hi","max_output_tokens":16,"stream":true,"store":false}'],
+  ["responses", '{"model":"default","input":"Hi","max_output_tokens":16,"stream":true,"store":false}'],
   [
-    2,
+    "responses",
     '{"input":[{"role":"user","content":[{"type":"input_text","text":"a"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"1"}],"text":{"format":{"type":"json_object"}}}',
   ],
-  [3, '{"input":["a",[5,6]],"encoding_format":"base64","dimensions":2}'],
-  [4, '{"prompt":"Hello","add_special_tokens":true,"with_pieces":true}'],
-  [5, '{"tokens":[1,5,6,7]}'],
+  ["embeddings", '{"input":["a",[5,6]],"encoding_format":"base64","dimensions":2}'],
+  ["tokenize", '{"prompt":"Hello","add_special_tokens":true,"with_pieces":true}'],
+  ["detokenize", '{"tokens":[1,5,6,7]}'],
   [
-    6,
+    "apply-template",
     `{${MESSAGES},"add_generation_prompt":true,"chat_template_kwargs":{"enable_thinking":false}}`,
   ],
+  ["responses/input_tokens", '{"model":"default","input":"Hi","instructions":"a"}'],
+  [
+    "messages",
+    '{"model":"default","max_tokens":8,"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","content":[{"type":"thinking","thinking":"b","signature":""},{"type":"tool_use","id":"c","name":"f","input":{"d":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"e"}]}],"tools":[{"name":"f","input_schema":{"type":"object"}}],"stream":true}',
+  ],
+  ["messages/count_tokens", `{"model":"default",${MESSAGES}}`],
+  ["rerank", '{"model":"default","query":"a","documents":["b",{"text":"c"}],"top_n":1}'],
 ];
-for (const [index, [route, body]] of REQUESTS.entries()) {
-  write("request", `request-${index}`, String.fromCharCode(route) + body);
+for (const [index, [path, body]] of REQUESTS.entries()) {
+  write("request", `request-${index}`, `${path}\n${body}`);
 }
 
 const GRAMMARS = [

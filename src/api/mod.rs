@@ -51,6 +51,8 @@ pub use models::{
     Fingerprint, ImageReader, ModelState, ReadyEmbedder, ReadyModel, ToolPrompts, VocabularyTables,
 };
 pub use progress::Progress;
+#[cfg(feature = "test-hooks")]
+pub use routes::paths_with_bodies;
 pub use switches::{
     AlwaysIncludeUsage, ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens,
     LogprobsShape, MessageWord, MirostatTargetUnit, SamplingBounds, SpeculationMode, SuffixMode,

@@ -42,6 +42,13 @@ static ROUTES: &[&Route] = &[
     &health::ROUTE,
 ];
 
+/// The paths of the routes that read a body, below a base path, for tests of every route.
+#[cfg(feature = "test-hooks")]
+pub fn paths_with_bodies() -> impl Iterator<Item = &'static str> {
+    let routes = ROUTES.iter().filter(|route| route.method == "POST");
+    routes.map(|route| route.path)
+}
+
 /// Routes that are without a base path, too, as other servers have them. Whether requests to such a URL reach the endpoint is
 /// decided by its doors: those of a page send them to the network.
 const ROOT_PATHS: [&str; 5] = [
