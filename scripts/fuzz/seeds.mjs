@@ -115,7 +115,10 @@ const REQUESTS = [
     "chat/completions",
     `{"model":"default",${MESSAGES},"max_completion_tokens":4,"stream":true,"stream_options":{"include_usage":true}}`,
   ],
-  ["chat/completions", `{${MESSAGES},${TOOLS},"tool_choice":"required","parallel_tool_calls":false}`],
+  [
+    "chat/completions",
+    `{${MESSAGES},${TOOLS},"tool_choice":"required","parallel_tool_calls":false}`,
+  ],
   [
     "chat/completions",
     `{${MESSAGES},"response_format":{"type":"json_schema","json_schema":{"name":"a","strict":true,"schema":{"type":"object","properties":{"x":{"enum":["chat/completions","b"]}}}}},"logprobs":true,"top_logprobs":2}`,
@@ -128,7 +131,10 @@ const REQUESTS = [
     "chat/completions",
     `{"messages":[{"role":"system","content":"s"},{"role":"user","content":"u"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"1"}]}`,
   ],
-  ["responses", '{"model":"default","input":"Hi","max_output_tokens":16,"stream":true,"store":false}'],
+  [
+    "responses",
+    '{"model":"default","input":"Hi","max_output_tokens":16,"stream":true,"store":false}',
+  ],
   [
     "responses",
     '{"input":[{"role":"user","content":[{"type":"input_text","text":"a"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"1"}],"text":{"format":{"type":"json_object"}}}',
