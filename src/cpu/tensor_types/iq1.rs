@@ -4,9 +4,31 @@
 use super::{
     codebook::{self, Codebook, odd},
     codec::f16_at,
+    declaration::{Declaration, ScaleWord, forms},
     kernel_order::{BLOCK_COLS, Values, pair, push_pairs},
     quantized::columns,
 };
+
+/// The declaration of a type, which differs in its id, its block and the offsets of f16 values in it.
+pub(super) const fn declaration<C: Codebook>(
+    gguf_id: u32,
+    halves: &'static [usize],
+) -> Declaration {
+    Declaration {
+        gguf_id,
+        block_len: codebook::LEN,
+        block_bytes: C::BYTES,
+        halves,
+        kernel_block_words: 2,
+        scale_bytes: 12,
+        scale_words: &[ScaleWord::Bits, ScaleWord::Bits, ScaleWord::LowerHalf],
+        wgsl: forms!(["blocks"] "parts/bytes", "iq1"),
+        i8_wgsl: None,
+        repack: repack::<C>,
+        decode,
+        quantize: None,
+    }
+}
 
 pub(super) const BITS: usize = 3;
 pub(super) const GROUPS: usize = 2;
@@ -29,7 +51,7 @@ pub(super) fn quants(levels: [u8; 8], is_down: bool) -> [u8; 8] {
 
 /// Pairs of bits. Four bits for each group of 16 elements: its scale, and the shift of the first eight. Then d, and a bit for
 /// the shift of the other eight of each group.
-pub(super) fn repack<C: Codebook>(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>) {
+fn repack<C: Codebook>(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>) {
     for block in bytes.chunks_exact(C::BYTES) {
         for run in 0..codebook::LEN / BLOCK_COLS {
             let columns = columns::<codebook::Panels<C>>(block, run);
@@ -45,7 +67,7 @@ pub(super) fn repack<C: Codebook>(bytes: &[u8], quants: &mut Vec<u8>, scales: &m
 }
 
 /// `Declaration::decode` of what [`repack`] writes.
-pub(super) fn decode(quants: &[u8], scales: &[u8], run: usize) -> Values {
+fn decode(quants: &[u8], scales: &[u8], run: usize) -> Values {
     let quants = &quants[run * 8..];
     let d = f16_at(scales, 8) / DIVISOR;
     let others = u16::from_le_bytes([scales[10], scales[11]]);

@@ -2,7 +2,7 @@
 
 use super::{
     codebook::{self, Codebook, half, low_first},
-    declaration::{Declaration, ScaleWord, forms},
+    declaration::Declaration,
     grids, iq1,
 };
 
@@ -12,20 +12,7 @@ const HIGH: usize = codebook::LEN / 8;
 const SCALES: usize = HIGH + codebook::LEN / 16;
 const BYTES: usize = SCALES + 8;
 
-pub(super) static DECLARATION: Declaration = Declaration {
-    gguf_id: 29,
-    block_len: codebook::LEN,
-    block_bytes: BYTES,
-    halves: &[],
-    kernel_block_words: 2,
-    scale_bytes: 12,
-    scale_words: &[ScaleWord::Bits, ScaleWord::Bits, ScaleWord::LowerHalf],
-    wgsl: forms!(["blocks"] "parts/bytes", "iq1"),
-    i8_wgsl: None,
-    repack: iq1::repack::<Format>,
-    decode: iq1::decode,
-    quantize: None,
-};
+pub(super) static DECLARATION: Declaration = iq1::declaration::<Format>(29, &[]);
 
 pub(crate) type Panels = codebook::Panels<Format>;
 

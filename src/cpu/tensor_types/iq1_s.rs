@@ -2,7 +2,7 @@
 
 use super::{
     codebook::{self, Codebook, half},
-    declaration::{Declaration, ScaleWord, forms},
+    declaration::Declaration,
     grids, iq1,
 };
 
@@ -11,20 +11,7 @@ use super::{
 const HIGH: usize = 2 + codebook::LEN / 8;
 const BYTES: usize = HIGH + codebook::LEN / 32 * 2;
 
-pub(super) static DECLARATION: Declaration = Declaration {
-    gguf_id: 19,
-    block_len: codebook::LEN,
-    block_bytes: BYTES,
-    halves: &[0],
-    kernel_block_words: 2,
-    scale_bytes: 12,
-    scale_words: &[ScaleWord::Bits, ScaleWord::Bits, ScaleWord::LowerHalf],
-    wgsl: forms!(["blocks"] "parts/bytes", "iq1"),
-    i8_wgsl: None,
-    repack: iq1::repack::<Format>,
-    decode: iq1::decode,
-    quantize: None,
-};
+pub(super) static DECLARATION: Declaration = iq1::declaration::<Format>(19, &[0]);
 
 pub(crate) type Panels = codebook::Panels<Format>;
 

@@ -3,7 +3,7 @@
 
 use super::{
     codebook::{self, Codebook, low_first},
-    declaration::{Declaration, ScaleWord, forms},
+    declaration::{Declaration, forms},
     grids, iq3,
 };
 
@@ -14,20 +14,10 @@ const SIGNS: usize = HIGH + codebook::LEN / 32;
 const SCALES: usize = SIGNS + codebook::LEN / 8;
 const BYTES: usize = SCALES + codebook::LEN / 64;
 
-pub(super) static DECLARATION: Declaration = Declaration {
-    gguf_id: 21,
-    block_len: codebook::LEN,
-    block_bytes: BYTES,
-    halves: &[0],
-    kernel_block_words: 4,
-    scale_bytes: 8,
-    scale_words: &[ScaleWord::Bits, ScaleWord::LowerHalf],
-    wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/iq3", "iq3_s"),
-    i8_wgsl: None,
-    repack: codebook::repack::<Format>,
-    decode: codebook::decode::<Format>,
-    quantize: None,
-};
+pub(super) static DECLARATION: Declaration = iq3::declaration::<Format>(
+    21,
+    forms!(["blocks", "nibbles"] "parts/bytes", "parts/iq3", "iq3_s"),
+);
 
 pub(crate) type Panels = codebook::Panels<Format>;
 

@@ -3,7 +3,7 @@
 
 use super::{
     codebook::{self, Codebook, even_signs},
-    declaration::{Declaration, ScaleWord, forms},
+    declaration::{Declaration, forms},
     grids, iq3,
     quantized::word,
 };
@@ -12,20 +12,10 @@ use super::{
 const SIGNS: usize = 2 + codebook::LEN / 4;
 const BYTES: usize = SIGNS + codebook::LEN / 32 * 4;
 
-pub(super) static DECLARATION: Declaration = Declaration {
-    gguf_id: 18,
-    block_len: codebook::LEN,
-    block_bytes: BYTES,
-    halves: &[0],
-    kernel_block_words: 4,
-    scale_bytes: 8,
-    scale_words: &[ScaleWord::Bits, ScaleWord::LowerHalf],
-    wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/iq3", "iq3_xxs"),
-    i8_wgsl: None,
-    repack: codebook::repack::<Format>,
-    decode: codebook::decode::<Format>,
-    quantize: None,
-};
+pub(super) static DECLARATION: Declaration = iq3::declaration::<Format>(
+    18,
+    forms!(["blocks", "nibbles"] "parts/bytes", "parts/iq3", "iq3_xxs"),
+);
 
 pub(crate) type Panels = codebook::Panels<Format>;
 
