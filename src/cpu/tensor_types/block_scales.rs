@@ -1,30 +1,11 @@
 //! Scales of blocks of 32 columns: an f16, or an f16 and a minimum. The parts of [`super::Quantized`] that the types
 //! with such blocks share.
 
-/// A unit has the f16 scales of 8 rows, which file blocks have at an offset, by default at their start.
-macro_rules! one_scale {
+/// A run has one factor.
+macro_rules! one_factor {
     () => {
-        $crate::tensor_types::block_scales::one_scale!(0);
-    };
-    ($at:expr) => {
-        const SCALE_BYTES: usize = 16;
-
-        fn pack_scales(block: &[u8], row: usize, scales: &mut [u8]) {
-            crate::tensor_types::quantized::copy_f16(block, $at, row, scales);
-        }
-
         type Head<S: Simd> = S::Floats;
         type Factors<S: Simd> = S::Floats;
-
-        #[inline(always)]
-        unsafe fn head<S: Simd>(scales: *const u8) -> S::Floats {
-            unsafe { S::f16s(scales) }
-        }
-
-        #[inline(always)]
-        unsafe fn factors<S: Simd>(head: S::Floats, _scales: *const u8, _run: usize) -> S::Floats {
-            head
-        }
 
         #[inline(always)]
         unsafe fn add<S: Simd>(
@@ -37,6 +18,33 @@ macro_rules! one_scale {
             unsafe {
                 crate::tensor_types::quantized::add_scaled::<S>(total, dots[0], factor, x_scale)
             }
+        }
+    };
+}
+pub(super) use one_factor;
+
+/// A unit has the f16 scales of 8 rows, which file blocks have at an offset, by default at their start.
+macro_rules! one_scale {
+    () => {
+        $crate::tensor_types::block_scales::one_scale!(0);
+    };
+    ($at:expr) => {
+        const SCALE_BYTES: usize = 16;
+
+        fn pack_scales(block: &[u8], row: usize, scales: &mut [u8]) {
+            crate::tensor_types::quantized::copy_f16(block, $at, row, scales);
+        }
+
+        $crate::tensor_types::block_scales::one_factor!();
+
+        #[inline(always)]
+        unsafe fn head<S: Simd>(scales: *const u8) -> S::Floats {
+            unsafe { S::f16s(scales) }
+        }
+
+        #[inline(always)]
+        unsafe fn factors<S: Simd>(head: S::Floats, _scales: *const u8, _run: usize) -> S::Floats {
+            head
         }
     };
 }

@@ -2,12 +2,13 @@
 //! d, a 6-bit scale per run, 4-bit quants q and the table of IQ4_NL.
 
 use super::{
+    block_scales::one_factor,
     codec::{f16_at, scales_first},
     declaration::{Declaration, ScaleWord, forms},
     iq4_nl::TABLE,
     kernel_order::{Values, nibble},
     planes,
-    quantized::{Quantized, add_scaled, copy_f16, file_nibbles},
+    quantized::{Quantized, copy_f16, file_nibbles},
 };
 use crate::simd::{Simd, Weights};
 
@@ -73,8 +74,7 @@ impl Quantized for Panels {
         quants.map(|q| factor * f32::from(TABLE[usize::from(q)]))
     }
 
-    type Head<S: Simd> = S::Floats;
-    type Factors<S: Simd> = S::Floats;
+    one_factor!();
 
     #[inline(always)]
     unsafe fn head<S: Simd>(scales: *const u8) -> S::Floats {
@@ -89,16 +89,5 @@ impl Quantized for Panels {
     #[inline(always)]
     unsafe fn vector<S: Simd>(run: *const u8, i: usize) -> S::Bytes {
         unsafe { S::table(&TABLE, planes::vector::<S>(4, run, i)) }
-    }
-
-    #[inline(always)]
-    unsafe fn add<S: Simd>(
-        total: S::Floats,
-        dots: [S::Ints; 2],
-        factor: S::Floats,
-        x_scale: *const f32,
-        _x_sums: *const f32,
-    ) -> S::Floats {
-        unsafe { add_scaled::<S>(total, dots[0], factor, x_scale) }
     }
 }

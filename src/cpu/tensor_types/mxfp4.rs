@@ -2,10 +2,11 @@
 //! exponent byte e and 4-bit floats q.
 
 use super::{
+    block_scales::one_factor,
     declaration::{Declaration, ScaleWord, forms},
     kernel_order::{Values, nibble, push_nibbles},
     planes,
-    quantized::{Quantized, add_scaled, file_nibbles},
+    quantized::{Quantized, file_nibbles},
 };
 use crate::simd::{Simd, Weights, half_exponent};
 
@@ -86,8 +87,7 @@ impl Quantized for Panels {
         quants.map(|q| half * f32::from(DOUBLED[usize::from(q)] - 12))
     }
 
-    type Head<S: Simd> = S::Floats;
-    type Factors<S: Simd> = S::Floats;
+    one_factor!();
 
     #[inline(always)]
     unsafe fn head<S: Simd>(scales: *const u8) -> S::Floats {
@@ -102,16 +102,5 @@ impl Quantized for Panels {
     #[inline(always)]
     unsafe fn vector<S: Simd>(run: *const u8, i: usize) -> S::Bytes {
         unsafe { S::table(&DOUBLED, planes::vector::<S>(4, run, i)) }
-    }
-
-    #[inline(always)]
-    unsafe fn add<S: Simd>(
-        total: S::Floats,
-        dots: [S::Ints; 2],
-        factor: S::Floats,
-        x_scale: *const f32,
-        _x_sums: *const f32,
-    ) -> S::Floats {
-        unsafe { add_scaled::<S>(total, dots[0], factor, x_scale) }
     }
 }
