@@ -129,6 +129,12 @@ impl TensorType {
         self.declaration().scale_bytes > 0
     }
 
+    /// Whether rows have factors, which files hold in a tensor beside the matrix. In the layout of the kernels an f32 precedes
+    /// the scales of each row.
+    pub fn has_row_factors(self) -> bool {
+        self == TensorType::NVFP4
+    }
+
     /// A row has a multiple of this many columns. Rows of plain floats are padded to whole kernel blocks.
     pub fn row_multiple(self) -> usize {
         self.block_len().max(4)
@@ -180,7 +186,7 @@ impl TensorType {
     /// | Q4_K | N of each 32 | two f16 and 12 bytes as in the file |
     /// | Q5_K | N of each 32, then B of the fifth bits of each | two f16 and 12 bytes as in the file |
     /// | Q6_K | N of each 32, then P of the upper bits of each | 16 i8, f16, two bytes of padding |
-    /// | NVFP4 | N of each 32, numbered as MXFP4's | four E4M3 without sign |
+    /// | NVFP4 | N of each 32, numbered as MXFP4's | four E4M3 without sign; the factor of a row is not among them |
     /// | IQ1_S, IQ1_M | P of each 32: levels | four bits for each 16 (scale and shift), f16, shifts of two bytes |
     /// | IQ2_XXS, IQ2_XS, IQ2_S | P of levels, then B of signs, of each 32 | four bits for each 16, f16, two bytes of padding |
     /// | IQ3_XXS, IQ3_S | N of each 32: values in ascending order | four bits for each 32, f16, two bytes of padding |
