@@ -102,7 +102,11 @@ mod tests {
             let sign = if level < 8 { 1.0 } else { -1.0 };
             let scale = scales[element / 16];
             let size = (1.0 + f32::from(scale & 7) / 8.0) * f32::from(scale >> 3).exp2() / 128.0;
-            assert_eq!(*value, sign * floats[usize::from(level & 7)] * size, "{element}");
+            assert_eq!(
+                *value,
+                sign * floats[usize::from(level & 7)] * size,
+                "{element}"
+            );
         }
         for scales in [
             stored("F8_E4M3", [8, 2], 192),

@@ -202,7 +202,10 @@ fn the_cpu_device_diverges_little() {
                 row = block_on(model.feed(&mut kv, chunk)).unwrap();
             }
             let nats = divergence(&last[..row.len()], &row);
-            assert!(nats <= MAX_DIVERGENCE, "{what}, {tokens} at a time: {nats} nats");
+            assert!(
+                nats <= MAX_DIVERGENCE,
+                "{what}, {tokens} at a time: {nats} nats"
+            );
         }
     }
 }

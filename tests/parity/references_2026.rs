@@ -178,7 +178,9 @@ fn every_file_is_checked() {
     }
     let recurrent = [LFM2, QWEN35, GRANITE].concat().into_iter();
     let known = recurrent.map(|(name, ty, _)| (name, ty)).chain(FILES);
-    let known: BTreeSet<String> = known.map(|(name, ty)| format!("{name}-{ty}.gguf")).collect();
+    let known: BTreeSet<String> = known
+        .map(|(name, ty)| format!("{name}-{ty}.gguf"))
+        .collect();
     let names = std::fs::read_dir(folder).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let found: BTreeSet<String> = names.filter(|name| name.ends_with(".gguf")).collect();

@@ -4,8 +4,8 @@ use super::writer::{Writer, literal, sequence};
 use super::{invocation, markup};
 use crate::grammar::output::harmony;
 use crate::grammar::output::{
-    CALL, CALL_END, CLOSER, CallForm, FUNCTION_GEMMA, GEMMA4, GLM, LFM2, LLAMA, MINICPM, OPENER, QWEN,
-    SEPARATOR,
+    CALL, CALL_END, CLOSER, CallForm, FUNCTION_GEMMA, GEMMA4, GLM, LFM2, LLAMA, MINICPM, OPENER,
+    QWEN, SEPARATOR,
 };
 use crate::grammar::schema::object_schema;
 use crate::grammar::tool::Tool;
@@ -74,7 +74,8 @@ pub(super) fn shape(
             named.push((name, rest));
         }
         if form == CallForm::Llama3 {
-            let write = |writer: &mut Writer<'_>| invocation::arguments(writer, &LLAMA, tool, index);
+            let write =
+                |writer: &mut Writer<'_>| invocation::arguments(writer, &LLAMA, tool, index);
             let arguments = match tool.strict {
                 true => write(writer),
                 false => writer.leniently(write),

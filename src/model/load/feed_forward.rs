@@ -173,7 +173,11 @@ impl<S: ByteSource> Loader<'_, S> {
         router_norm.weight = self.tensors.vector(scale.collect());
         let down = name(layer, "ffn_down_exps");
         // Where the matrix has the factors, its rows have them already.
-        let has_factors = self.tensors.tensor(&format!("{down}.weight"))?.ty.has_row_factors();
+        let has_factors = self
+            .tensors
+            .tensor(&format!("{down}.weight"))?
+            .ty
+            .has_row_factors();
         let shares_scale = match has_factors {
             true => None,
             false => Some(self.floats(&scale_name(&down)).await?),
