@@ -1,13 +1,21 @@
 //! A prompt of a million token ids uses memory in proportion to its ids, not to a tree of JSON values, and a resized image in
-//! proportion to its old and its new size. This is a separate test program because it counts every allocation.
+//! proportion to its old and its new size. A decode step changes what a model keeps of a sequence where it is. This is a
+//! separate test program because it counts every allocation.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use inpage::api::{Body, Handler, Request, Switches, SystemHost};
+use inpage::device::{ComputeDevice, CpuOptions};
+use inpage::engine::{CausalModel, Chooser, Input, Row, SequenceMemory};
 use inpage::images::{Filter, Image, ImageFormat, ImageGeometry, ImageMarkup};
+use inpage::model::{LoadOptions, inspect};
+use inpage::ops::Variant;
+use inpage::runtime::{Tuning, start};
+use inpage::weights::{FileSource, Gguf};
 
 /// The system allocator, which tracks the bytes in use and their maximum.
 struct Counting;
@@ -61,6 +69,80 @@ fn post(prompt: &str) -> (String, usize) {
 
 /// Held by each test, so that nothing else allocates meanwhile.
 static ALONE: Mutex<()> = Mutex::new(());
+
+/// The most that a step of these models may take: less than what a layer keeps of all sequences.
+const MOST_STEP_BYTES: usize = 512 << 10;
+
+/// The bytes that a step of one token after another one takes, at most.
+fn step_bytes(path: &Path, device: &ComputeDevice, variant: Variant) -> usize {
+    let source = FileSource::open(path).unwrap();
+    let gguf = pollster::block_on(Gguf::read(&source)).unwrap();
+    let options = LoadOptions {
+        context_tokens: Some(512),
+        kv_pool_tokens: Some(64 * 512),
+        ..LoadOptions::default()
+    };
+    let memory = inspect(&gguf, options).memory.unwrap();
+    let tuning = Tuning::Fixed(variant);
+    let loaded = start(device, tuning, &gguf, &source, options, |_, _| ());
+    let (mut model, _) = pollster::block_on(loaded).unwrap();
+    let layers = &model.config().layers;
+    let kept = [
+        (
+            memory.kv_bytes,
+            layers.iter().filter(|it| it.mixing.attends()).count(),
+        ),
+        (
+            memory.state_bytes,
+            layers.iter().filter(|it| it.mixing.recurs()).count(),
+        ),
+    ];
+    for (bytes, layers) in kept.into_iter().filter(|(_, layers)| *layers > 0) {
+        let of_layer = bytes as usize / layers;
+        assert!(of_layer > MOST_STEP_BYTES, "{of_layer} bytes of a layer");
+    }
+    let mut memory = SequenceMemory {
+        state: Some(0),
+        ..SequenceMemory::new(vec![0])
+    };
+    let mut taken_bytes = 0;
+    for id in [1, 2, 3] {
+        let before = IN_USE_BYTES.load(Relaxed);
+        PEAK_BYTES.store(before, Relaxed);
+        let mut rows = [Row {
+            memory: &mut memory,
+            input: Input::tokens(&[id]),
+        }];
+        pollster::block_on(model.step(&mut rows, Chooser::Host)).unwrap();
+        taken_bytes = PEAK_BYTES.load(Relaxed) - before;
+    }
+    taken_bytes
+}
+
+/// States, keys and values, and the table of per-layer embeddings.
+#[test]
+fn a_decode_step_copies_nothing_that_a_model_keeps() {
+    let _alone = ALONE.lock().unwrap();
+    let models = std::env::var_os("INPAGE_MODELS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/models"),
+        PathBuf::from,
+    );
+    let folder = models.join("2026");
+    if !folder.is_dir() {
+        println!("skipped: no {}", folder.display());
+        return;
+    }
+    for name in ["qwen35-F16", "granite4-F16", "gemma4-F16"] {
+        let path = folder.join(format!("{name}.gguf"));
+        for (device, variant) in [
+            (ComputeDevice::reference(), Variant::PORTABLE),
+            (ComputeDevice::cpu(CpuOptions::default()), Variant::CPU),
+        ] {
+            let taken_bytes = step_bytes(&path, &device, variant);
+            assert!(taken_bytes < MOST_STEP_BYTES, "{name}: {taken_bytes} bytes");
+        }
+    }
+}
 
 #[test]
 fn long_narrow_images_use_memory_in_proportion_to_their_pixels() {

@@ -248,7 +248,7 @@ fn matrix(shape: MatrixShape, device: &ComputeDevice) -> Matrix {
             .collect(),
         _ => words.map(varied).collect(),
     };
-    // Read as two f16 of 1/64, or as small integers.
+    // Read as two f16 of 1/64, as small integers, or as a tiny f32.
     let scales = match shape.ty.has_scales() {
         true => vec![0x2400_2400; shape.scale_words()],
         false => Vec::new(),

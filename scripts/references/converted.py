@@ -12,6 +12,7 @@ import json
 import re
 import shutil
 import sys
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from transformers import (
     FalconH1Config,
     Llama4TextConfig,
     LlamaConfig,
+    Qwen3Config,
+    Qwen3MoeConfig,
     Qwen3NextConfig,
     YoutuConfig,
 )
@@ -87,6 +90,9 @@ def write(path, architecture, keys, tensors, ternary):
                str: writer.add_string}
         add[type(value)](f"{architecture}.{key}", value)
     for name, array in tensors.items():
+        if array.dtype == np.uint8:
+            writer.add_tensor(name, array, raw_dtype=gguf.GGMLQuantizationType.NVFP4)
+            continue
         exact = array.ndim == 1 or re.search(r"norm|conv1d|ssm_[ad]$|gate_inp\.|bias", name)
         if re.search(ternary, name):
             kind = gguf.GGMLQuantizationType.TQ2_0
@@ -456,6 +462,105 @@ def llama3_factors(config):
     return (1 / ((1 - kept) / rope["factor"] + kept)).astype(np.float32)
 
 
+# NVFP4: matrices of layers in groups of 16, with a factor for each matrix. Dense layers as ModelOpt writes them, experts as
+# compressed-tensors does, whose factors are reciprocals.
+NVFP4 = Qwen3Config(**sizes(intermediate_size=128), head_dim=32, rope_theta=1e6, tie_word_embeddings=True)
+NVFP4_MOE = Qwen3MoeConfig(
+    **sizes(num_hidden_layers=1), head_dim=16, rope_theta=1e6, num_experts=5, num_experts_per_tok=2,
+    moe_intermediate_size=64, norm_topk_prob=True,
+)  # fmt: skip
+NVFP4_NAMES = {"self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "mlp.gate": "ffn_gate_inp"}
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=np.float32)
+
+
+def is_nvfp4(name):
+    return name.endswith("_proj.weight")
+
+
+def nvfp4(name, tensor):
+    """Levels, scales of groups, and the factor of a matrix: one of few bits, so that bfloat16 has the values."""
+    factor = torch.tensor([0.75, 1, 1.5, 2][zlib.crc32(name.encode()) % 4] * 2.0**-11)
+    groups = tensor.reshape(*tensor.shape[:-1], -1, 16)
+    scales = (groups.abs().amax(-1) / 6 / factor).clamp(max=448).to(torch.float8_e4m3fn)
+    nearest = (groups / (scales.float() * factor).unsqueeze(-1)).unsqueeze(-1).sub(torch.tensor(E2M1)).abs().argmin(-1)
+    return nearest.to(torch.uint8).reshape(tensor.shape), scales, factor
+
+
+def nvfp4_weights(config, tensors):
+    """The values that the levels of each matrix represent. Those of experts are parts of joined ones."""
+    for name, tensor in next_folder(config, tensors).items():
+        if is_nvfp4(name):
+            levels, scales, factor = nvfp4(name, tensor)
+            values = torch.tensor(E2M1)[levels.long()].reshape(*scales.shape, 16)
+            tensor.copy_((values * (scales.float() * factor).unsqueeze(-1)).reshape(tensor.shape))
+
+
+def nvfp4_folder(experts):
+    def change(config, tensors):
+        made = {}
+        for name, tensor in (next_folder(config, tensors) if experts else tensors).items():
+            if not is_nvfp4(name):
+                made[name] = tensor
+                continue
+            levels, scales, factor = nvfp4(name, tensor)
+            module = name.removesuffix(".weight")
+            made[f"{module}.weight_packed" if experts else name] = levels[:, 0::2] | levels[:, 1::2] << 4
+            made[f"{module}.weight_scale"] = scales
+            if experts:
+                made[f"{module}.weight_global_scale"] = 1 / factor.reshape(1)
+                made[f"{module}.input_global_scale"] = torch.tensor([7.0])
+            else:
+                made[f"{module}.weight_scale_2"] = factor
+                made[f"{module}.input_scale"] = torch.tensor(0.01)
+        return made
+
+    return change
+
+
+def nvfp4_config(**members):
+    return lambda text: {**text, "quantization_config": members}
+
+
+def nvfp4_keys(config):
+    return {**llama_keys(config), "attention.key_length": config.head_dim, "attention.value_length": config.head_dim}
+
+
+def nvfp4_moe_keys(config):
+    return {**nvfp4_keys(config), "expert_count": config.num_experts, "expert_used_count": config.num_experts_per_tok,
+            "expert_feed_forward_length": config.moe_intermediate_size}  # fmt: skip
+
+
+def nvfp4_blocks(levels, scales):
+    """Rows of blocks: the scales of four groups, then eight bytes for each, with elements i and i + 8."""
+    groups = levels.reshape(len(levels), -1, 4, 16)
+    levels = groups[..., :8] | groups[..., 8:] << 4
+    scales = scales.view(torch.uint8).reshape(len(levels), -1, 4)
+    return torch.cat([scales, levels.flatten(2)], -1).flatten(1).numpy()
+
+
+def nvfp4_tensors(config, tensors):
+    """Experts have their blocks one below the other, and a list of factors. What scales the input changes no product."""
+    made, lists = {}, {}
+    for name, array in next_folder(config, {name: torch.tensor(it) for name, it in tensors.items()}).items():
+        if not is_nvfp4(name):
+            made[gguf_name(name, NVFP4_NAMES)] = array.numpy()
+            continue
+        levels, scales, factor = nvfp4(name, array)
+        blocks, factor = nvfp4_blocks(levels, scales), factor.numpy().reshape(1)
+        if expert := re.match(r"model\.layers\.(\d+)\.mlp\.experts\.\d+\.(\w+)_proj", name):
+            file = f"blk.{expert[1]}.ffn_{expert[2]}_exps"
+            lists.setdefault(f"{file}.weight", []).append(blocks)
+            lists.setdefault(f"{file}.scale", []).append(factor)
+            continue
+        file = gguf_name(name, NVFP4_NAMES)
+        made[file] = blocks
+        made[file.replace(".weight", ".scale")] = factor
+        made[file.replace(".weight", ".input_scale")] = np.array([0.01], dtype=np.float32)
+    for file, parts in lists.items():
+        made[file] = np.stack(parts) if file.endswith(".weight") else np.concatenate(parts)
+    return made
+
+
 def unchanged(config, tensors):
     return tensors
 
@@ -499,12 +604,17 @@ MODELS = {
     "deepseek3": Model("deepseek2", DEEPSEEK_V3, deepseek_v3_keys, deepseek_tensors, folder=next_folder),
     "deepseek2-joined": Model("deepseek2", YOUTU, youtu_keys, youtu_tensors),
     "llama4": Model("llama4", LLAMA4, llama4_keys, llama4_tensors, folder=llama4_folder, published=llama4_config),
+    "nvfp4": Model("qwen3", NVFP4, nvfp4_keys, nvfp4_tensors, nvfp4_weights, nvfp4_folder(False),
+                   nvfp4_config(quant_method="modelopt", quant_algo="NVFP4")),
+    "nvfp4-moe": Model("qwen3moe", NVFP4_MOE, nvfp4_moe_keys, nvfp4_tensors, nvfp4_weights, nvfp4_folder(True),
+                       nvfp4_config(quant_method="compressed-tensors", format="nvfp4-pack-quantized")),
     "qwen3next": Model("qwen3next", NEXT, next_keys, next_tensors, next_weights, next_folder),
 }  # fmt: skip
 
 
 def stored(tensor):
-    return (tensor if tensor.dtype == torch.uint8 else tensor.bfloat16()).contiguous()
+    is_packed = tensor.dtype in (torch.uint8, torch.float8_e4m3fn) or tensor.numel() == 1
+    return (tensor if is_packed else tensor.bfloat16()).contiguous()
 
 
 def make(name):

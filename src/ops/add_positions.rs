@@ -76,7 +76,7 @@ pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
         }
         let first = step::row_position(words, token).min(shape.rows - 1) * shape.row_blocks();
         let blocks = (first..first + shape.row_blocks())
-            .flat_map(|block| shape.ty.decode_kernel_block(quants, scales, block));
+            .flat_map(|block| shape.decode_block(quants, scales, block));
         out.iter_mut().zip(blocks).for_each(|(out, v)| *out += v);
     }
     twin_output(out, [tokens, cols])

@@ -67,11 +67,8 @@ pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
         let row = (id as usize).min(shape.rows - 1);
         let from = out.len();
         for block in 0..shape.row_blocks() {
-            out.extend(shape.ty.decode_kernel_block(
-                quants,
-                scales,
-                row * shape.row_blocks() + block,
-            ));
+            let block = row * shape.row_blocks() + block;
+            out.extend(shape.decode_block(quants, scales, block));
         }
         debug_assert_eq!(out.len() - from, shape.row_blocks() * BLOCK_COLS);
         out.truncate(from + shape.cols);

@@ -57,6 +57,15 @@ impl MatrixTensors<Flex> {
         let panel_bytes = matrix.ty.panel_bytes(matrix.cols);
         let panel = &matrix.panels[row / PANEL_ROWS * panel_bytes..][..panel_bytes];
         matrix.ty.unpack_row(panel, row % PANEL_ROWS, out);
+        if let Some(factors) = self.factors() {
+            out.iter_mut().for_each(|value| *value *= factors[row]);
+        }
+    }
+
+    /// The factors of the rows of panels, if the type has some.
+    fn factors(&self) -> Option<&[f32]> {
+        let has_factors = self.shape.ty.has_row_factors();
+        has_factors.then(|| bytemuck::cast_slice(self.scales.storage::<u32>()))
     }
 }
 
@@ -105,13 +114,13 @@ pub(super) fn expert_products(
 
 /// `[tokens, rows]` products with some rows of a matrix of blocks: the twin. Each block is decoded once.
 fn products_of_blocks(x: &[f32], weights: &MatrixTensors<Flex>, rows: Range<usize>) -> Vec<f32> {
-    let MatrixShape { ty, cols, .. } = weights.shape;
+    let cols = weights.shape.cols;
     let blocks = weights.shape.row_blocks();
     let (quants, scales) = (weights.quants.storage(), weights.scales.storage());
     let mut out = vec![0.0; x.len() / cols * rows.len()];
     for (i, row) in rows.clone().enumerate() {
         for block in 0..blocks {
-            let values = ty.decode_kernel_block(quants, scales, row * blocks + block);
+            let values = (weights.shape).decode_block(quants, scales, row * blocks + block);
             let from = block * BLOCK_COLS;
             let to = (from + BLOCK_COLS).min(cols);
             let outputs = out.iter_mut().skip(i).step_by(rows.len());
@@ -136,8 +145,14 @@ fn products_of_panels(x: &[f32], weights: &MatrixTensors<Flex>, rows: Range<usiz
         activations.set(x, matrix.cols, matrix.ty);
         let panels = rows.end.div_ceil(PANEL_ROWS) - rows.start / PANEL_ROWS;
         let parts = parts(tokens * rows.len() * matrix.cols, threads()).min(panels);
-        multiply(matrix, rows, activations, parts, &mut out);
+        multiply(matrix, rows.clone(), activations, parts, &mut out);
     });
+    if let Some(factors) = weights.factors() {
+        let factors = &factors[rows];
+        for out in out.chunks_exact_mut(factors.len()) {
+            out.iter_mut().zip(factors).for_each(|(o, f)| *o *= f);
+        }
+    }
     out
 }
 

@@ -20,8 +20,8 @@ op! {
     fn route_experts(Arguments) -> (IntTensor<Self>, FloatTensor<Self>)
 }
 
-/// Maximum number of experts of a layer.
-pub const MAX_EXPERTS: usize = 256;
+/// Maximum number of experts of a layer. A workgroup holds two words of each.
+pub const MAX_EXPERTS: usize = 1024;
 /// Maximum number of experts of a token.
 pub const MAX_USED: usize = 16;
 

@@ -263,6 +263,10 @@ mod tests {
         }
         assert_eq!(pieces("laguna", "a\r\n\n b\n"), ["a", "\r\n\n", " b", "\n"]);
         assert_eq!(
+            pieces("llama4", "HelloWorld We'LL 2024's\n"),
+            ["Hello", "World", " We'LL", " ", "202", "4", "'s", "\n"]
+        );
+        assert_eq!(
             pieces("kimi-k2", "HelloWorld 中文ABc"),
             ["Hello", "World", " ", "中文", "ABc"]
         );

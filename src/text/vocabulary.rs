@@ -34,6 +34,8 @@ const END_STRINGS: &[&str] = &[
     "<|endoftext|>",
     "</s>",
     "<|eom_id|>",
+    "<|eot|>",
+    "<|eom|>",
     "<EOT>",
     "_<EOT>",
     "[EOT]",

@@ -5,6 +5,7 @@ pub mod converted;
 mod encode;
 pub mod files;
 pub mod gguf;
+pub mod nvfp4;
 pub mod packed;
 pub(crate) mod quoted;
 pub mod safetensors;

@@ -51,8 +51,13 @@ fn both(ty: TensorType, rows: usize, cols: usize, noise: &mut Noise) -> [Matrix;
         }
     }
     let (mut quants, mut scales) = (Vec::new(), Vec::new());
-    for row in bytes.chunks_exact(row_bytes) {
-        ty.repack(row, &mut quants, &mut scales);
+    let factors: Vec<f32> = match ty.has_row_factors() {
+        true => (0..rows).map(|_| noise.next() + 1.5).collect(),
+        false => Vec::new(),
+    };
+    for (row, bytes) in bytes.chunks_exact(row_bytes).enumerate() {
+        scales.extend(factors.get(row).into_iter().flat_map(|it| it.to_le_bytes()));
+        ty.repack(bytes, &mut quants, &mut scales);
         let whole = shape.row_blocks() * ty.kernel_block_words() * 4;
         quants.resize(quants.len().next_multiple_of(whole), 0);
     }
@@ -69,7 +74,8 @@ fn both(ty: TensorType, rows: usize, cols: usize, noise: &mut Noise) -> [Matrix;
         ty.pack(cols, rows, panel);
     }
     let packed = Matrix::reserve(shape, Layout::Panels, &device);
-    [blocks, packed.write(0, words(&panels), 0, Vec::new())]
+    let factors = factors.into_iter().map(f32::to_bits).collect();
+    [blocks, packed.write(0, words(&panels), 0, factors)]
 }
 
 /// A size that fills neither a panel nor, for floats, a block.

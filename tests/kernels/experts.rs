@@ -13,7 +13,7 @@ use inpage::{
         group_experts::{NONE, TILE_PAIRS, group_experts},
         matrix::Matrix,
         matvec::MAX_TOKENS,
-        route_experts::{ExpertGroups, RouteShape, Routes, route_experts},
+        route_experts::{ExpertGroups, MAX_EXPERTS, RouteShape, Routes, route_experts},
         sum_experts::sum_experts,
         write_words,
     },
@@ -38,7 +38,16 @@ fn experts_of(values: &[u32], used: usize, device: &Device) -> Tensor<2, Int> {
 #[test]
 fn routes_equal_their_twin_and_the_formula() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(20));
-    for (experts, used, tokens) in [(5, 3, 1), (1, 1, 2), (64, 8, 50), (128, 8, 9), (256, 16, 3)] {
+    let sizes = [
+        (5, 3, 1),
+        (1, 1, 2),
+        (64, 8, 50),
+        (128, 8, 9),
+        (256, 16, 3),
+        (300, 10, 5),
+        (MAX_EXPERTS, 16, 2),
+    ];
+    for (experts, used, tokens) in sizes {
         for renormalize in [false, true] {
             // Few different numbers, with zeros of both signs, so that many logits are equal.
             let logits = noise.floats(tokens * experts);
@@ -111,7 +120,7 @@ fn routed(logits: &[f32], shape: RouteShape) -> (Vec<u32>, Vec<f64>) {
 fn routes_in_groups_equal_their_twin_and_the_formula() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(26));
     for (experts, used, count, chosen, tokens) in
-        [(15, 4, 5, 2, 9), (6, 2, 3, 2, 1), (256, 8, 8, 4, 3)]
+        [(15, 4, 5, 2, 9), (6, 2, 3, 2, 1), (384, 8, 12, 5, 3)]
     {
         for (is_sigmoid, has_bias) in [(false, false), (true, false), (true, true)] {
             let logits: Vec<f32> = noise
@@ -258,8 +267,11 @@ fn patterns(tokens: usize, noise: &mut Noise) -> Vec<Vec<u32>> {
 fn groups_equal_their_twin_and_contain_every_pair_once() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(21));
     for tokens in [9, 16, 50] {
-        for experts in patterns(tokens, &mut noise) {
-            let run = |device| words(group_experts(experts_of(&experts, USED, device), EXPERTS));
+        let of_few = patterns(tokens, &mut noise).into_iter();
+        // More experts than lanes of the workgroup, and than pairs.
+        let of_many = (0..(tokens * USED) as u32).map(|i| i * 37 % 300).collect();
+        for (experts, count) in of_few.map(|it| (it, EXPERTS)).chain([(of_many, 300)]) {
+            let run = |device| words(group_experts(experts_of(&experts, USED, device), count));
             let groups = run(gpu.device());
             assert_eq!(groups, run(&cpu), "{tokens} tokens");
             let mut found = vec![0; experts.len()];
@@ -543,7 +555,7 @@ fn dense(matrix: &Matrix) -> Vec<f64> {
     let mut elements = Vec::new();
     for row in 0..shape.rows {
         let blocks = row * shape.row_blocks()..(row + 1) * shape.row_blocks();
-        let row = blocks.flat_map(|block| shape.ty.decode_kernel_block(&quants, &scales, block));
+        let row = blocks.flat_map(|block| shape.decode_block(&quants, &scales, block));
         elements.extend(row.take(shape.cols).map(f64::from));
     }
     elements

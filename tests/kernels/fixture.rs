@@ -196,7 +196,7 @@ pub fn matrices(
             .map(|i| {
                 let bits = (noise.next() * 2e9) as i32 as u32;
                 let halves = half_word(noise.next() * scale, noise.next() * scale, false);
-                match format.scale_word(i) {
+                match shape.scale_word(i) {
                     ScaleWord::Halves => halves,
                     ScaleWord::LowerHalf => bits & 0xffff_0000 | halves & 0xffff,
                     ScaleWord::UpperHalf => bits & 0xffff | halves & 0xffff_0000,
@@ -205,6 +205,7 @@ pub fn matrices(
                     ScaleWord::Exponents => bits & 0x0707_0707 | 0x7878_7878,
                     // Up to 15/128.
                     ScaleWord::SmallFloats => bits & 0x1f1f_1f1f,
+                    ScaleWord::Factor => (noise.next() + 1.5).to_bits(),
                 }
             })
             .collect()

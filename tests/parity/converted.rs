@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Names in `tests/parity/converted`, and the tolerance of their files: the factors of Falcon-H1 are rounded to f16 in them.
-const MODELS: [(&str, f32); 9] = [
+const MODELS: [(&str, f32); 11] = [
     ("falcon-h1", 0.005),
     ("falcon-h1-groups", 0.005),
     ("nanbeige", 0.005),
@@ -27,6 +27,8 @@ const MODELS: [(&str, f32); 9] = [
     ("deepseek2-joined", 0.005),
     ("deepseek3", 0.005),
     ("llama4", 0.005),
+    ("nvfp4", 0.005),
+    ("nvfp4-moe", 0.005),
 ];
 
 fn path(name: &str) -> PathBuf {

@@ -1,7 +1,10 @@
 //! The tiny random files of `2026` in the shared models (architectures of that year) against their references:
 //! logits in every way of feeding, greedy tokens, the CPU device, and the tokenizer.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use inpage::{
     engine::{CausalModel, SequenceMemory},
@@ -17,6 +20,7 @@ use crate::{
     arithmetic::{MAX_DIVERGENCE, divergence},
     cpu_device::assert_near,
     fixture::{Compute, Feed, computes, ids, json, model_with, npy, sequence},
+    recurrent::{GRANITE, LFM2, QWEN35},
     references::{assert_greedy, assert_last_logits, assert_parity},
     shared_models,
 };
@@ -143,8 +147,49 @@ impl Reference {
     }
 }
 
+/// The files that the tests here check, by name and type.
+const FILES: [(&str, &str); 15] = [
+    ("bonsai1", "Q1_0"),
+    ("bonsai2", "Q2_0"),
+    ("ternary", "TQ1_0"),
+    ("ternary", "TQ2_0"),
+    ("ernie4_5", "Q8_0"),
+    ("exaone4", "Q8_0"),
+    ("glm4", "Q8_0"),
+    ("hunyuan", "Q8_0"),
+    ("gpt-oss-f16", "F16"),
+    ("gpt-oss", "MXFP4"),
+    ("gemma4-dense", "Q8_0"),
+    ("gemma4", "F16"),
+    ("gemma4", "Q4_0"),
+    ("gemma4-k", "Q4_K_M"),
+    ("gemma4-moe", "Q8_0"),
+];
+
+/// Every file of the folder has a test: those of `recurrent`, or of `FILES`, which the tests here take one by one.
+#[test]
+fn every_file_is_checked() {
+    let Some(folder) = shared_models::folder().map(|folder| folder.join("2026")) else {
+        return;
+    };
+    if !folder.is_dir() {
+        println!("skipped: no {}", folder.display());
+        return;
+    }
+    let recurrent = [LFM2, QWEN35, GRANITE].concat().into_iter();
+    let known = recurrent.map(|(name, ty, _)| (name, ty)).chain(FILES);
+    let known: BTreeSet<String> = known
+        .map(|(name, ty)| format!("{name}-{ty}.gguf"))
+        .collect();
+    let names = std::fs::read_dir(folder).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let found: BTreeSet<String> = names.filter(|name| name.ends_with(".gguf")).collect();
+    assert_eq!(found, known);
+}
+
 /// Checks a file on every device.
 fn meets_its_reference(name: &str, ty: &str, part: &str) {
+    assert!(FILES.contains(&(name, ty)), "{name} {ty} is not listed");
     let Some(folder) = shared_models::folder().map(|folder| folder.join("2026")) else {
         return;
     };

@@ -62,6 +62,8 @@ pub enum ScaleWord {
     Exponents,
     /// Four floats of eight bits, E4M3 without a sign.
     SmallFloats,
+    /// An f32, the factor of a row.
+    Factor,
 }
 
 /// The source of modules in `shaders/shared/weights`. They are not joined, so that a program has each of them once.

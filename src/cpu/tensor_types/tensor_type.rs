@@ -129,6 +129,12 @@ impl TensorType {
         self.declaration().scale_bytes > 0
     }
 
+    /// Whether rows have factors, which files hold in a tensor beside the matrix. In the layout of the kernels an f32 precedes
+    /// the scales of each row.
+    pub fn has_row_factors(self) -> bool {
+        self == TensorType::NVFP4
+    }
+
     /// A row has a multiple of this many columns. Rows of plain floats are padded to whole kernel blocks.
     pub fn row_multiple(self) -> usize {
         self.block_len().max(4)

@@ -17,8 +17,22 @@ pub(super) fn call(
     tool: &Tool,
     index: usize,
 ) -> Result<String, String> {
+    Ok(sequence(&[
+        &literal(&format!("{}{}{}", form.before, tool.name, form.brackets.0)),
+        &arguments(writer, form, tool, index)?,
+        &literal(&form.brackets.1.to_string()),
+    ]))
+}
+
+/// The rule of what is in the brackets of a call of `tool`.
+pub(super) fn arguments(
+    writer: &mut Writer<'_>,
+    form: &Invocation,
+    tool: &Tool,
+    index: usize,
+) -> Result<String, String> {
     let assign = literal(&form.assign.to_string());
-    let arguments = match &tool.parameters {
+    match &tool.parameters {
         Some(schema) => {
             let mut entries = Vec::new();
             for parameter in parameters(schema)? {
@@ -43,7 +57,7 @@ pub(super) fn call(
                 entries.push((entry, is_required));
             }
             let comma = if form.is_list { ", " } else { "," };
-            in_order(writer, &format!("e{index}"), &entries, comma)?
+            in_order(writer, &format!("e{index}"), &entries, comma)
         }
         None => {
             if !writer.has("entries") {
@@ -52,14 +66,9 @@ pub(super) fn call(
                 writer.rule("entry", &body)?;
                 writer.rule("entries", "(entry (\",\" s entry)*)?")?;
             }
-            "entries".to_owned()
+            Ok("entries".to_owned())
         }
-    };
-    Ok(sequence(&[
-        &literal(&format!("{}{}{}", form.before, tool.name, form.brackets.0)),
-        &arguments,
-        &literal(&form.brackets.1.to_string()),
-    ]))
+    }
 }
 
 /// Entries in their order, with `comma` between them; those that are not required may be missing.

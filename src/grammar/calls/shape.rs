@@ -4,8 +4,8 @@ use super::writer::{Writer, literal, sequence};
 use super::{invocation, markup};
 use crate::grammar::output::harmony;
 use crate::grammar::output::{
-    CALL, CALL_END, CLOSER, CallForm, FUNCTION_GEMMA, GEMMA4, GLM, LFM2, MINICPM, OPENER, QWEN,
-    SEPARATOR,
+    CALL, CALL_END, CLOSER, CallForm, FUNCTION_GEMMA, GEMMA4, GLM, LFM2, LLAMA, MINICPM, OPENER,
+    QWEN, SEPARATOR,
 };
 use crate::grammar::schema::object_schema;
 use crate::grammar::tool::Tool;
@@ -26,6 +26,9 @@ pub(super) struct Shape {
     pub repeats: bool,
     /// The beginnings in forms without an opening tag: each tool's name in quotes, and what follows it in a call's object.
     pub named: Vec<(String, String)>,
+    /// In forms that may write `[f(a=1)]` without a tag, the names of tools and what is in the brackets of their calls; `None`
+    /// if their parameters cannot be written so.
+    pub listed: Vec<(String, Option<String>)>,
 }
 
 /// The text that calls of the form begin with; may be empty.
@@ -60,7 +63,7 @@ pub(super) fn shape(
     tools: &[Tool],
 ) -> Result<Shape, String> {
     let mut calls = Vec::new();
-    let mut named = Vec::new();
+    let (mut named, mut listed) = (Vec::new(), Vec::new());
     for (index, tool) in tools.iter().enumerate() {
         let mut call = call(writer, form, tool, index)
             .map_err(|error| format!("parameters of {:?}: {error}", tool.name))?;
@@ -69,6 +72,15 @@ pub(super) fn shape(
             let rest = writer.rule(format!("after_name_{index}"), &call)?;
             call = format!("{} {rest}", literal(&name));
             named.push((name, rest));
+        }
+        if form == CallForm::Llama3 {
+            let write =
+                |writer: &mut Writer<'_>| invocation::arguments(writer, &LLAMA, tool, index);
+            let arguments = match tool.strict {
+                true => write(writer),
+                false => writer.leniently(write),
+            };
+            listed.push((tool.name.clone(), arguments.ok()));
         }
         calls.push(call);
     }
@@ -102,6 +114,7 @@ pub(super) fn shape(
         close,
         repeats,
         named,
+        listed,
     })
 }
 

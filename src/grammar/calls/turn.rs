@@ -69,6 +69,7 @@ pub(in crate::grammar) fn completion(
                 limits: "",
                 members: "",
                 is_parallel: false,
+                has_lists: false,
             };
             untagged::answer(&mut writer, &shape, &answer)?
         }
@@ -162,6 +163,7 @@ fn tagged(writer: &mut Writer<'_>, turn: &Turn, shape: &Shape) -> Result<String,
             limits: &limits,
             members: untagged::TYPE_MEMBER,
             is_parallel: turn.is_parallel,
+            has_lists: true,
         };
         let answer = untagged::answer(writer, shape, &answer)?;
         return Ok(sequence(&[&reasoning, &answer]));

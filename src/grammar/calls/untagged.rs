@@ -1,8 +1,8 @@
-//! Answers in forms whose calls have no opening tag, bare JSON and Llama 3's: a call is told from content by the name of a tool
+//! Answers in forms whose calls have no opening tag, bare JSON and Llama's: a call is told from content by the name of a tool
 //! at its beginning.
 
 use super::shape::Shape;
-use super::writer::{Writer, escaped, sequence};
+use super::writer::{Writer, escaped, literal, sequence};
 
 /// The text that may precede a call of Llama 3.
 const PYTHON_TAG: &str = "<|python_tag|>";
@@ -19,6 +19,8 @@ pub(super) struct Answer<'a> {
     pub members: &'a str,
     /// Several calls may follow each other.
     pub is_parallel: bool,
+    /// Calls may be written as `[f(a=1)]`, in forms that have this.
+    pub has_lists: bool,
 }
 
 /// Content that does not begin with a call, or calls.
@@ -40,16 +42,60 @@ pub(super) fn answer(
         let begun = writer.rule(format!("BEGUN_{index}"), &format!("/{start}{name}/"))?;
         calls.push(sequence(&[&begun, rest, "s \"}\""]));
     }
+    let start_of_list = format!("{space}\\[\\s*");
+    let listed = match answer.has_lists {
+        true => lists(writer, shape, &start_of_list, answer.is_parallel)?,
+        false => Vec::new(),
+    };
+    let mut limits = answer.limits.to_owned();
+    if answer.has_lists && !shape.listed.is_empty() {
+        let names = shape.listed.iter().map(|(name, _)| escaped(name));
+        let names = names.collect::<Vec<_>>().join("|");
+        limits.push_str(&format!(" & ~/{start_of_list}({names})\\((?s:.*)/"));
+    }
+    calls.extend(listed);
     let first = writer.rule("first", &calls.join("\n | "))?;
     let calls = match answer.is_parallel {
         true => format!("{first} (gap (\";\" gap)? {})*", shape.call),
         false => first,
     };
     let names = names.join("|");
-    let (text, limits) = (answer.text, answer.limits);
+    let text = answer.text;
     let only = format!("/{text}/{limits} & ~/{start}({names})(?s:.*)/");
     let only = writer.rule("ONLY", &only)?;
     let body = writer.rule("answer", &format!("{only}? | {calls}"))?;
     let tag = writer.id(PYTHON_TAG).map(|id| format!("<[{id}]>?"));
     Ok(sequence(&[&tag.unwrap_or_default(), &body]))
+}
+
+/// Lists of calls that begin with a call of each tool.
+fn lists(
+    writer: &mut Writer<'_>,
+    shape: &Shape,
+    start: &str,
+    is_parallel: bool,
+) -> Result<Vec<String>, String> {
+    let written = || {
+        let tools = shape.listed.iter();
+        tools.filter_map(|(name, arguments)| Some((name, arguments.as_ref()?)))
+    };
+    if written().next().is_none() {
+        return Ok(Vec::new());
+    }
+    let next = written().map(|(name, arguments)| {
+        let begin = literal(&format!("{name}("));
+        sequence(&[&begin, arguments, "\")\""])
+    });
+    let next = next.collect::<Vec<_>>().join("\n | ");
+    let more = match is_parallel {
+        true => format!("(\", \" {})*", writer.rule("listed", &next)?),
+        false => String::new(),
+    };
+    let mut lists = Vec::new();
+    for (index, (name, arguments)) in written().enumerate() {
+        let begun = format!("/{start}{}\\(/", escaped(name));
+        let begun = writer.rule(format!("LISTED_{index}"), &begun)?;
+        lists.push(sequence(&[&begun, arguments, "\")\"", &more, "\"]\""]));
+    }
+    Ok(lists)
 }

@@ -4,12 +4,14 @@ use super::form::OutputForm;
 
 /// Strings that begin the model's turn in a prompt: reasoning that was opened before it was closed by the turn's
 /// end.
-const TURN_MARKS: [&str; 14] = [
+const TURN_MARKS: [&str; 16] = [
     "<|im_start|>",
     "<|im_end|>",
     "<|im_sep|>",
     "<|eot_id|>",
     "<|end_header_id|>",
+    "<|eot|>",
+    "<|header_end|>",
     "<|assistant|>",
     "<|user|>",
     "<｜Assistant｜>",

@@ -22,7 +22,7 @@ pub(in crate::grammar) enum CallForm {
     /// `{"name": ..., "arguments": {...}}` alone: for families whose form is unknown.
     #[default]
     Bare,
-    /// `{"name": ..., "parameters": {...}}` alone or after `<|python_tag|>`, as Llama 3 writes it.
+    /// `{"name": ..., "parameters": {...}}` alone or after a tag, or `[f(a="x", b=1)]`, as Llama 3 and 4 write it.
     Llama3,
     /// `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, as Hermes and Qwen write it.
     Hermes {
@@ -177,7 +177,8 @@ fn calls(
             false => CallForm::Mistral,
         };
     }
-    if is_special("<|python_tag|>") && has("parameters") {
+    let is_llama = is_special("<|python_tag|>") || is_special("<|python_start|>");
+    if is_llama && has("parameters") {
         return CallForm::Llama3;
     }
     if has("<|tool_call_start|>") || is_named("<|tool_call_start|>") {

@@ -1,4 +1,4 @@
-//! Calls that look like calls in a programming language: `[f(a="x", b=1)]` of LFM2, `call:f{a:1}` of
+//! Calls that look like calls in a programming language: `[f(a="x", b=1)]` of LFM2 and Llama, `call:f{a:1}` of
 //! Gemma.
 
 use super::delivery::{Delivery, Status};
@@ -34,6 +34,28 @@ pub(in crate::grammar) static LFM2: Invocation = Invocation {
     quote: "",
     is_list: true,
     close: "<|tool_call_end|>",
+};
+
+/// Llama 4's in its tags.
+pub(in crate::grammar) static LLAMA4: Invocation = Invocation {
+    open: "<|python_start|>",
+    before: "",
+    brackets: ('(', ')'),
+    assign: '=',
+    quote: "",
+    is_list: true,
+    close: "<|python_end|>",
+};
+
+/// That of Llama 3.2 and 4 without tags.
+pub(in crate::grammar) static LLAMA: Invocation = Invocation {
+    open: "[",
+    before: "",
+    brackets: ('(', ')'),
+    assign: '=',
+    quote: "",
+    is_list: true,
+    close: "",
 };
 
 /// Gemma 4's.

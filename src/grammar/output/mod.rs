@@ -24,7 +24,7 @@ pub(super) use deepseek::{CALL, CALL_END, CLOSER, OPENER, SEPARATOR};
 pub use delivery::OutputPart;
 pub(super) use form::CallForm;
 pub use form::OutputForm;
-pub(super) use invocation::{FUNCTION_GEMMA, GEMMA4, Invocation, LFM2};
+pub(super) use invocation::{FUNCTION_GEMMA, GEMMA4, Invocation, LFM2, LLAMA};
 pub(super) use markup::{CDATA_OPEN, GLM, MINICPM, Markup, QWEN};
 pub use reader::OutputReader;
 pub(super) use values::{Types, reference};

@@ -288,7 +288,12 @@ impl Tagged {
                     visit("{", json("", false));
                 }
                 if self.form.calls == CallForm::Llama3 {
+                    if self.is_start {
+                        self.visit_invocation(&invocation::LLAMA, &mut visit);
+                    }
                     visit("<|python_tag|>", json("", false));
+                    visit(invocation::LLAMA4.close, json("", false));
+                    self.visit_invocation(&invocation::LLAMA4, visit);
                 }
             }
             CallForm::Hermes { .. } => visit("<tool_call>", json("</tool_call>", true)),
@@ -354,10 +359,12 @@ impl Tagged {
         for character in tag.chars() {
             self.delivery.hold(character);
         }
-        // The brace is the body's first character.
-        if tag == "{" {
+        // The brace or bracket is the body's first character.
+        if let Some(first) = tag.chars().next().filter(|first| "{[".contains(*first))
+            && tag.len() == 1
+        {
             self.delivery.settle();
-            self.queue.push_front('{');
+            self.queue.push_front(first);
         }
     }
 

@@ -359,6 +359,11 @@ fn the_format_is_read_from_the_chat_template() {
     );
     let llama = "<|python_tag|> {\"name\": n, \"parameters\": p}";
     assert_eq!(with_template(llama, "<|python_tag|>", 3), CallForm::Llama3);
+    let fourth = "<|python_start|> {\"name\": n, \"parameters\": p}";
+    assert_eq!(
+        with_template(fourth, "<|python_start|>", 3),
+        CallForm::Llama3
+    );
     assert_eq!(with_template("{{ text }}", "x", 1), CallForm::Bare);
     // A template without tools, of a model that has their tags.
     assert_eq!(

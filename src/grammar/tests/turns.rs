@@ -539,6 +539,32 @@ fn untagged_calls_are_told_from_content_by_their_tool() {
     }
 }
 
+#[test]
+fn lists_of_llama_are_enforced() {
+    for model in vocabularies() {
+        let written = written();
+        let llama = written.iter().find(|it| it.form == CallForm::Llama3);
+        let mut turn = llama.unwrap().turn(false, true);
+        let grammar = model.grammar(&GrammarSource::Turn(turn.clone()));
+        let list = r#"[weather(city="Oslo", days=2, unit="kelvin"), add(a=1), now()]"#;
+        for before in ["", " \n"] {
+            let text = format!("{before}{list}");
+            assert!(model.takes(&grammar, &text), "{text:?}");
+            assert_eq!(read(&turn, &text).1.len(), 3, "{text:?}");
+            let wrong = text.replace("kelvin", "rankine");
+            assert!(!model.takes(&grammar, &wrong), "{wrong:?}");
+        }
+        for content in ["[1, 2]", "[other()]", "[weather]", "So: [now()]"] {
+            assert!(model.takes(&grammar, content), "{content:?}");
+            assert!(read(&turn, content).1.is_empty(), "{content:?}");
+        }
+        turn.is_parallel = false;
+        let single = model.grammar(&GrammarSource::Turn(turn));
+        assert!(model.takes(&single, "[now()]"));
+        assert!(!model.takes(&single, "[now(), now()]"));
+    }
+}
+
 fn loose_turn(parameters: Value, form: CallForm, is_forced: bool) -> Turn {
     Turn {
         tools: vec![Tool {

@@ -191,7 +191,7 @@ fn uncomputed_part(config: &ModelConfig) -> Option<&'static str> {
         ),
         (
             experts.is_some_and(|it| it.count > MAX_EXPERTS || it.used > MAX_USED),
-            "more than 256 experts, or more than 16 of a token",
+            "more than 1,024 experts, or more than 16 of a token",
         ),
         (
             config.norm_places.after && !config.norm.adds_residual(),

@@ -48,9 +48,17 @@ pub fn scheme(config: &ConfigJson) -> Result<Option<Scheme>> {
                 false => Ok(None),
             }
         }
-        "compressed-tensors" if config.str("format")? == Some("float-quantized") => Ok(None),
+        "compressed-tensors"
+            if matches!(
+                config.str("format")?,
+                Some("float-quantized" | "nvfp4-pack-quantized")
+            ) =>
+        {
+            Ok(None)
+        }
+        "modelopt" if matches!(config.str("quant_algo")?, Some("NVFP4" | "FP8")) => Ok(None),
         method => Err(Error::UnsupportedModel(format!(
-            "a folder whose weights are quantized by {method:?}; gptq, awq, fp8, mxfp4 and bitnet can be read: take \
+            "a folder whose weights are quantized by {method:?}; gptq, awq, fp8, mxfp4, nvfp4 and bitnet can be read: take \
              the original or a GGUF file"
         ))),
     }

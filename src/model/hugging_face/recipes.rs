@@ -169,6 +169,12 @@ fn parts(
                     }
                 };
             }
+            if let Some(factor) = scales.factor(&tensor.name)? {
+                let name = target.name.replace(".weight", ".scale");
+                let (expert, form) = (target.expert, target.form);
+                let of_matrix = GgufTensor { name, expert, form };
+                parts.push((tensor.offset_bytes, of_matrix, factor));
+            }
             parts.push((tensor.offset_bytes, target, part));
         }
     }
@@ -204,6 +210,7 @@ fn ty(name: &str, part: &Part, tied: bool, quantize: Quantize) -> TensorType {
         | Part::Selected(stored, _)
         | Part::ChannelsFirst(stored)
         | Part::NegatedExp(stored)
+        | Part::Reciprocal(stored)
         | Part::Alternate(stored, _) => stored.ty,
         // Products with a factor have more bits than the 8 of some floats.
         Part::Scaled(stored, _) => match stored.ty {
@@ -211,6 +218,7 @@ fn ty(name: &str, part: &Part, tied: bool, quantize: Quantize) -> TensorType {
             ty => ty,
         },
         Part::Mxfp4(_) => return TensorType::MXFP4,
+        Part::Nvfp4(_) => return TensorType::NVFP4,
         Part::Ternary(matrix) => return matrix.ty(),
         // It has the bits of the level, and nearly those of the scale.
         Part::Fp8(_) => TensorType::F16,

@@ -1,4 +1,5 @@
-//! Scales that are tensors of their own: of matrices of 8-bit floats or of three levels, and of MXFP4 blocks. Finds which tensor each belongs to.
+//! Scales that are tensors of their own: of matrices of 8-bit floats or of three levels, of MXFP4 blocks and of NVFP4. Finds
+//! which tensor each belongs to.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,6 +8,7 @@ use crate::{
     model::{architectures::Form, config::ConfigJson},
     weights::{
         converted::{Part, Selection},
+        nvfp4::Nvfp4,
         quoted::quoted,
         safetensors::StoredTensor,
         scaled::{Fp8, Mxfp4},
@@ -17,11 +19,23 @@ use crate::{
 /// Suffixes of scales of weights, after the name of the module.
 const OF_WEIGHTS: [&str; 2] = [".weight_scale_inv", ".weight_scale"];
 /// Ends of names of the scales of activations and of K and V, which stay floats here.
-const OF_ACTIVATIONS: [&str; 4] = ["activation_scale", ".input_scale", ".k_scale", ".v_scale"];
+const OF_ACTIVATIONS: [&str; 5] = [
+    "activation_scale",
+    ".input_scale",
+    ".input_global_scale",
+    ".k_scale",
+    ".v_scale",
+];
+/// Ends of names of the factor of a matrix of NVFP4. The second is that of its reciprocal.
+const OF_MATRICES: [&str; 2] = [".weight_scale_2", ".weight_global_scale"];
+/// The end of names of matrices of NVFP4 whose factor is a reciprocal.
+const PACKED: &str = ".weight_packed";
 
 /// The scales of a folder by the name of the tensor that they belong to.
 pub struct Scales {
     tensors: HashMap<String, StoredTensor>,
+    /// Factors of matrices of NVFP4 by the name of the matrix.
+    factors: HashMap<String, StoredTensor>,
     /// Columns and rows of the elements that a scale belongs to, if the configuration states them.
     rectangle: Option<[u64; 2]>,
     /// Scales of matrices of three levels are reciprocals.
@@ -42,6 +56,7 @@ impl Scales {
         let Some(quantization) = quantization else {
             let none = Scales {
                 tensors: HashMap::new(),
+                factors: HashMap::new(),
                 rectangle: None,
                 are_reciprocals: false,
             };
@@ -53,7 +68,16 @@ impl Scales {
             _ => None,
         };
         let (mut scales, mut others) = (Vec::new(), Vec::new());
-        for tensor in stored {
+        let mut factors = HashMap::new();
+        for mut tensor in stored {
+            let of_matrix = |end: &&str| tensor.name.strip_suffix(*end);
+            if let Some(module) = OF_MATRICES.iter().find_map(of_matrix) {
+                factors.insert(format!("{module}.weight"), tensor);
+                continue;
+            }
+            if let Some(module) = tensor.name.strip_suffix(PACKED) {
+                tensor.name = format!("{module}.weight");
+            }
             match owner(&tensor.name) {
                 Some(owner) => scales.push((owner, tensor)),
                 None if OF_ACTIVATIONS.iter().any(|end| tensor.name.ends_with(end)) => {}
@@ -76,12 +100,40 @@ impl Scales {
             }
             tensors.insert(owner, tensor);
         }
+        if let Some(owner) = factors.keys().find(|owner| !tensors.contains_key(*owner)) {
+            let what = format!("tensor {} has a factor and no scales", quoted(owner));
+            return Err(Error::InvalidModelFile(what));
+        }
         let scales = Scales {
             tensors,
+            factors,
             rectangle,
             are_reciprocals: quantization.str("linear_class")? != Some("autobitlinear"),
         };
         Ok((scales, others))
+    }
+
+    /// The factor of a matrix of NVFP4, if it has one.
+    ///
+    /// # Errors
+    /// [`Error::InvalidModelFile`] and [`Error::UnsupportedModel`] if it is not one float.
+    pub fn factor(&self, matrix: &str) -> Result<Option<Part>> {
+        let Some(factor) = self.factors.get(matrix) else {
+            return Ok(None);
+        };
+        let is_reciprocal = factor.name.ends_with(OF_MATRICES[1]);
+        let mut factor = factor.clone();
+        if factor.shape.iter().any(|len| *len != 1) {
+            let (name, shape) = (quoted(&factor.name), &factor.shape);
+            let what = format!("tensor {name} has the shape {shape:?}, not that of one factor");
+            return Err(Error::InvalidModelFile(what));
+        }
+        factor.shape = vec![1];
+        let factor = factor.into_floats()?;
+        Ok(Some(match is_reciprocal {
+            true => Part::Reciprocal(factor),
+            false => Part::Rows(factor, 0.0),
+        }))
     }
 
     /// The part of a GGUF tensor that is made of `tensor` in this way.
@@ -98,6 +150,12 @@ impl Scales {
             })?;
             let blocks = Mxfp4::new(tensor, scales, every_second)?;
             return Ok(Part::Mxfp4(Box::new(blocks)));
+        }
+        if let ("U8", Form::SAME, Some(scale)) = (&*tensor.dtype, form, &scales)
+            && scale.dtype == "F8_E4M3"
+        {
+            let matrix = Nvfp4::new(tensor, scale.clone())?;
+            return Ok(Part::Nvfp4(Box::new(matrix)));
         }
         if let ("U8", Form::SAME, Some(scale)) = (&*tensor.dtype, form, &scales) {
             let scale = scale.clone().into_floats()?;

@@ -2,7 +2,10 @@
 
 use burn::tensor::Tensor;
 
-use super::modules::{Loader, name};
+use super::{
+    modules::{Loader, name},
+    tensors::scale_name,
+};
 use crate::{
     Result,
     device::upload_words,
@@ -168,7 +171,17 @@ impl<S: ByteSource> Loader<'_, S> {
         let by_width = (self.config.dim as f32).sqrt().recip();
         let scale = scale.iter().map(|scale| scale * by_width);
         router_norm.weight = self.tensors.vector(scale.collect());
-        let shares_scale = self.floats(&name(layer, "ffn_down_exps.scale")).await?;
+        let down = name(layer, "ffn_down_exps");
+        // Where the matrix has the factors, its rows have them already.
+        let has_factors = self
+            .tensors
+            .tensor(&format!("{down}.weight"))?
+            .ty
+            .has_row_factors();
+        let shares_scale = match has_factors {
+            true => None,
+            false => Some(self.floats(&scale_name(&down)).await?),
+        };
         Ok(ExpertFeedForward {
             ffn_norm: self.norm(&name(layer, "pre_ffw_norm_2")).await?,
             router_norm: Some(router_norm),
@@ -176,7 +189,7 @@ impl<S: ByteSource> Loader<'_, S> {
             ffn_gate_inp_bias: None,
             ffn_gate_exps: self.tensors.rows(&gate).await?,
             ffn_up_exps: self.tensors.rows(&up).await?,
-            ffn_down_exps: self.matrix(&name(layer, "ffn_down_exps")).await?,
+            ffn_down_exps: self.matrix(&down).await?,
             gate_biases: None,
             down_biases: None,
             bias: None,
@@ -184,7 +197,7 @@ impl<S: ByteSource> Loader<'_, S> {
             scales_inputs: false,
             scale: 1.0,
             groups: None,
-            shares_scale: Some(self.tensors.vector(shares_scale)),
+            shares_scale: shares_scale.map(|it| self.tensors.vector(it)),
             used: experts.used,
             activation: experts.activation,
             renormalize: experts.normalized,

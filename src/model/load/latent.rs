@@ -108,11 +108,11 @@ impl<S: ByteSource> Loader<'_, S> {
         let heads = self.config.heads;
         let (keys, values) = match self.tensors.find(&name(layer, JOINED)) {
             None => (
-                self.floats(&name(layer, "attn_k_b.weight")).await?,
-                self.floats(&name(layer, "attn_v_b.weight")).await?,
+                self.elements(&name(layer, "attn_k_b.weight")).await?,
+                self.elements(&name(layer, "attn_v_b.weight")).await?,
             ),
             Some(joined) => {
-                let joined = self.tensors.floats(joined).await?;
+                let joined = self.tensors.elements(joined).await?;
                 let (mut keys, mut values) = (Vec::new(), Vec::new());
                 for of_head in joined.chunks_exact((plain + value) * rank) {
                     let (key, rest) = of_head.split_at(plain * rank);

@@ -34,7 +34,11 @@ impl DeviceBytes {
         }
         let blocks = tensor.row_count() * tensor.shape[0].div_ceil(BLOCK_COLS as u64);
         let (bytes, per_blocks) = tensor.ty.scale_bytes();
-        let scales = blocks.div_ceil(per_blocks as u64) * bytes as u64;
+        let factors = match tensor.ty.has_row_factors() {
+            true => 4 * tensor.row_count(),
+            false => 0,
+        };
+        let scales = blocks.div_ceil(per_blocks as u64) * bytes as u64 + factors;
         DeviceBytes {
             quants: 4 * blocks * tensor.ty.kernel_block_words() as u64,
             scales: scales.next_multiple_of(4).max(4),
@@ -68,6 +72,8 @@ pub(in crate::model) struct RowRepacker {
     scales_at: usize,
     /// Scales that do not fill a word yet. They are completed by the next rows.
     scales: Vec<u8>,
+    /// The factors of the rows that follow, in types that have some; ones beyond the last.
+    factors: std::vec::IntoIter<f32>,
 }
 
 /// Words of a matrix, and their positions in its buffers.
@@ -95,6 +101,15 @@ impl RowRepacker {
             quants_at: 0,
             scales_at: 0,
             scales: Vec::new(),
+            factors: Vec::new().into_iter(),
+        }
+    }
+
+    /// With the factors of all rows, for a type that has some.
+    pub(super) fn with_factors(self, factors: Vec<f32>) -> Self {
+        Self {
+            factors: factors.into_iter(),
+            ..self
         }
     }
 
@@ -105,7 +120,13 @@ impl RowRepacker {
         if self.layout == Layout::Panels {
             return self.add_panels(bytes);
         }
-        if shape.cols.is_multiple_of(BLOCK_COLS) {
+        if shape.ty.has_row_factors() {
+            for row in bytes.chunks_exact(self.row_bytes()) {
+                let factor = self.factors.next().unwrap_or(1.0);
+                self.scales.extend(factor.to_le_bytes());
+                shape.ty.repack(row, &mut quants, &mut self.scales);
+            }
+        } else if shape.cols.is_multiple_of(BLOCK_COLS) {
             shape.ty.repack(bytes, &mut quants, &mut self.scales);
         } else {
             let padded = shape.row_blocks() * shape.ty.kernel_block_words() * 4;
@@ -150,13 +171,19 @@ impl RowRepacker {
         for (rows, panel) in panel_rows.zip(words.chunks_exact_mut(panel_words)) {
             ty.pack(self.shape.cols, rows, bytemuck::cast_slice_mut(panel));
         }
-        let quants_at = self.quants_at;
+        let (quants_at, scales_at) = (self.quants_at, self.scales_at);
         self.quants_at += words.len();
+        let count = match ty.has_row_factors() {
+            true => rows.len() / self.row_bytes(),
+            false => 0,
+        };
+        self.scales_at += count;
+        let factors = self.factors.by_ref().chain(std::iter::repeat(1.0));
         MatrixWords {
             quants_at,
             quants: words,
-            scales_at: 0,
-            scales: Vec::new(),
+            scales_at,
+            scales: factors.take(count).map(f32::to_bits).collect(),
         }
     }
 
@@ -243,7 +270,7 @@ mod tests {
                 assert_eq!(scales.len(), shape.scale_words(), "{ty}");
                 let blocks = 0..shape.rows * shape.row_blocks();
                 let decoded: Vec<f32> = blocks
-                    .flat_map(|block| ty.decode_kernel_block(&quants, &scales, block))
+                    .flat_map(|block| shape.decode_block(&quants, &scales, block))
                     .collect();
                 assert_eq!(decoded, vectors.values, "{ty}, {rows} rows at a time");
             }

@@ -158,6 +158,12 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         self.tensors.floats(tensor).await
     }
 
+    /// All elements of a matrix, on the host.
+    pub(super) async fn elements(&mut self, name: &str) -> Result<Vec<f32>> {
+        let tensor = self.tensors.tensor(name)?;
+        self.tensors.elements(tensor).await
+    }
+
     async fn block(&mut self, layer: usize, tables: &RopeTables) -> Result<Block> {
         Ok(Block {
             // Boxed, so that the future of a load stays small: it is polled on the stack.

@@ -9,7 +9,10 @@ use std::ops::Range;
 use burn::tensor::{Device, Tensor};
 use futures_util::future::try_join;
 
-use super::layout::{RowRepacker, matrix_shape};
+use super::{
+    layout::{RowRepacker, matrix_shape},
+    tensors::scale_name,
+};
 use crate::{
     Error, Result,
     device::{ComputeDevice, upload},
@@ -74,7 +77,19 @@ impl<'a, S: ByteSource> TensorReader<'a, S> {
         self.find(name).ok_or_else(missing)
     }
 
-    /// All elements of a small tensor as f32; zeros in an outline.
+    /// All elements of a small matrix as f32, with its factors; zeros in an outline.
+    pub(super) async fn elements(&mut self, tensor: &TensorInfo) -> Result<Vec<f32>> {
+        let mut values = self.floats(tensor).await?;
+        let factors = self.row_factors(tensor, 0..tensor.row_count() as usize);
+        let factors = factors.await?;
+        let rows = values.chunks_exact_mut(tensor.shape[0] as usize);
+        for (row, factor) in rows.zip(factors) {
+            row.iter_mut().for_each(|value| *value *= factor);
+        }
+        Ok(values)
+    }
+
+    /// All elements of a small tensor as f32, as they are in the file; zeros in an outline.
     pub(super) async fn floats(&mut self, tensor: &TensorInfo) -> Result<Vec<f32>> {
         let mut bytes = vec![0; tensor.size_bytes as usize];
         if let Some(source) = self.source {
@@ -83,6 +98,20 @@ impl<'a, S: ByteSource> TensorReader<'a, S> {
         let mut values = vec![0.0; tensor.element_count() as usize];
         tensor.ty.dequantize(&bytes, &mut values);
         Ok(values)
+    }
+
+    /// The factors of rows of a tensor whose type has some, as in the tensor beside it: one for all rows or for those of each
+    /// expert. Ones without that tensor; empty for other types.
+    async fn row_factors(&mut self, tensor: &TensorInfo, rows: Range<usize>) -> Result<Vec<f32>> {
+        if !tensor.ty.has_row_factors() {
+            return Ok(Vec::new());
+        }
+        let scales = match self.find(&scale_name(&tensor.name)) {
+            Some(scales) => self.floats(scales).await?,
+            None => vec![1.0],
+        };
+        let rows_each = tensor.row_count() as usize / scales.len();
+        Ok(rows.map(|row| scales[row / rows_each]).collect())
     }
 
     /// A table that stays on the host; empty in an outline.
@@ -130,7 +159,11 @@ impl<'a, S: ByteSource> TensorReader<'a, S> {
         };
         let layout = Layout::of(self.device);
         let mut matrix = Matrix::reserve(shape, layout, self.device());
-        let mut repacker = RowRepacker::new(shape, layout);
+        let mut factors = Vec::new();
+        for (tensor, rows) in parts {
+            factors.extend(self.row_factors(tensor, rows.clone()).await?);
+        }
+        let mut repacker = RowRepacker::new(shape, layout).with_factors(factors);
         let mut bytes = Vec::new();
         for (tensor, rows) in parts {
             let row_bytes = tensor.row_bytes() as usize;
@@ -155,9 +188,11 @@ impl<'a, S: ByteSource> TensorReader<'a, S> {
             return Ok([(); 2].map(|()| Matrix::outline(shape, self.device())));
         };
         let layout = Layout::of(self.device);
+        let factors = self.row_factors(tensor, 0..shape.rows).await?;
         let mut halves = [(); 2].map(|()| {
             let matrix = Matrix::reserve(shape, layout, self.device());
-            Some((matrix, RowRepacker::new(shape, layout)))
+            let repacker = RowRepacker::new(shape, layout).with_factors(factors.clone());
+            Some((matrix, repacker))
         });
         let row_bytes = tensor.row_bytes() as usize;
         let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
@@ -198,7 +233,7 @@ impl<'a, S: ByteSource> TensorReader<'a, S> {
         if self.source.is_none() {
             return Ok(Matrix::outline(shape, self.device()));
         }
-        let values = self.floats(tensor).await?;
+        let values = self.elements(tensor).await?;
         let mut columns = Vec::with_capacity(values.len());
         for column in 0..from.cols {
             columns.extend(values.iter().skip(column).step_by(from.cols));

@@ -16,8 +16,16 @@ use crate::{
 /// The table of the tokens' vectors for all layers, which stays on the host.
 pub(in crate::model) const LAYER_TOKENS: &str = "per_layer_token_embd.weight";
 
+/// The table of the tokens' vectors, whose rows have no factors.
+const TOKENS: &str = "token_embd.weight";
+
 /// Tensors that some converters write and no model needs.
 const IGNORED: [&str; 1] = ["attn_rot_embd.weight"];
+
+/// The name of the tensor with the factors of the rows of a matrix: `blk.0.attn_q.scale` for `blk.0.attn_q.weight`.
+pub(super) fn scale_name(matrix: &str) -> String {
+    format!("{}.scale", matrix.strip_suffix(".weight").unwrap_or(matrix))
+}
 
 /// Checks that every tensor that the model needs is present with the right shape, that there are no
 /// others, and that none takes more than `max_binding_bytes` on the device.
@@ -106,7 +114,7 @@ impl<'a> Check<'a> {
 
     fn outer(&mut self) -> Result<()> {
         let (dim, vocab) = (self.config.dim, self.config.vocab);
-        self.needed("token_embd.weight", &[dim, vocab])?;
+        self.needed(TOKENS, &[dim, vocab])?;
         self.possible("output.weight", &[dim, vocab])?;
         if self.config.has_output_norm {
             self.norm(self.config.output_norm_name, dim)?;
@@ -414,7 +422,23 @@ impl<'a> Check<'a> {
                 tensor.shape
             )));
         }
+        if tensor.ty.has_row_factors() && name != TOKENS {
+            self.factors(tensor)?;
+        }
         self.known.insert(name.to_string());
         Ok(())
+    }
+
+    /// The factors of the rows of a matrix: one, or one for each expert. Those of its input are for devices that multiply floats
+    /// of four bits, and change nothing else.
+    fn factors(&mut self, tensor: &TensorInfo) -> Result<()> {
+        let of_experts = tensor.shape.get(2).map_or(1, |experts| *experts as usize);
+        let scale = scale_name(&tensor.name);
+        self.known.insert(scale.replace(".scale", ".input_scale"));
+        match self.gguf.tensor(&scale).map(TensorInfo::element_count) {
+            Some(1) => self.vector(&scale, 1),
+            Some(_) => self.vector(&scale, of_experts),
+            None => Ok(()),
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     device::ComputeDevice,
     device::reserve_words,
     kernel::Kernel,
-    tensor_types::{BLOCK_COLS, PANEL_ROWS, TensorType},
+    tensor_types::{BLOCK_COLS, PANEL_ROWS, ScaleWord, TensorType},
 };
 
 /// Type and size of a matrix.
@@ -39,9 +39,46 @@ impl MatrixShape {
 
     /// Words of the scales buffer; at least one, because a buffer cannot be empty.
     pub fn scale_words(self) -> usize {
+        if self.ty.has_row_factors() {
+            return self.rows * self.row_scale_words();
+        }
         let (bytes, blocks) = self.ty.scale_bytes();
         let bytes = (self.rows * self.row_blocks()).div_ceil(blocks) * bytes;
         bytes.div_ceil(4).max(1)
+    }
+
+    /// Words of the scales of a row that begin with its factor.
+    fn row_scale_words(self) -> usize {
+        let (bytes, blocks) = self.ty.scale_bytes();
+        1 + self.row_blocks() / blocks * bytes / 4
+    }
+
+    /// The content of word `at` of the scales buffer.
+    ///
+    /// # Panics
+    /// If the type has no scales.
+    pub fn scale_word(self, at: usize) -> ScaleWord {
+        if !self.ty.has_row_factors() {
+            return self.ty.scale_word(at);
+        }
+        match at % self.row_scale_words() {
+            0 => ScaleWord::Factor,
+            within => self.ty.scale_word(within - 1),
+        }
+    }
+
+    /// The elements of a block of [`Layout::Blocks`]; those of a row follow each other.
+    pub fn decode_block(self, quants: &[u32], scales: &[u32], block: usize) -> [f32; BLOCK_COLS] {
+        if !self.ty.has_row_factors() {
+            return self.ty.decode_kernel_block(quants, scales, block);
+        }
+        let blocks = self.row_blocks();
+        let row = block / blocks;
+        let quants = &quants[row * blocks * self.ty.kernel_block_words()..];
+        let words = self.row_scale_words();
+        let (factor, scales) = scales[row * words..][..words].split_at(1);
+        let values = self.ty.decode_kernel_block(quants, scales, block % blocks);
+        values.map(|value| value * f32::from_bits(factor[0]))
     }
 
     /// Words of all panels. The last panel is padded with rows of zeros.
@@ -84,6 +121,7 @@ impl Layout {
     fn words(self, shape: MatrixShape) -> [usize; 2] {
         match self {
             Layout::Blocks => [shape.quant_words(), shape.scale_words()],
+            Layout::Panels if shape.ty.has_row_factors() => [shape.panel_words(), shape.rows],
             Layout::Panels => [shape.panel_words(), 1],
         }
     }
@@ -94,7 +132,7 @@ impl Layout {
 pub struct Matrix {
     /// Quant words, row after row; or the words of all panels.
     pub quants: Tensor<1, Int>,
-    /// Scale words (a single unused word for types without scales and for panels).
+    /// Scale words (a single unused word for types without scales). Of panels the factors of the rows, or an unused word.
     pub scales: Tensor<1, Int>,
     /// Type and size.
     pub shape: MatrixShape,

@@ -424,3 +424,43 @@ fn operators_write_as_python_does() {
         );
     }
 }
+
+/// Messages in the tokens of Llama 4, and calls as its JSON.
+#[test]
+fn turns_of_llama_4_render_with_calls_and_results() {
+    let template = r#"{{ bos_token }}
+{%- for message in messages %}
+    {%- set role = 'ipython' if message.role == 'tool' else message.role %}
+    {{- '<|header_start|>' + role + '<|header_end|>\n\n' }}
+    {%- if message.tool_calls %}
+        {%- for call in message.tool_calls %}
+            {{- '{"name": "' + call.function.name + '", "parameters": ' + call.function.arguments | tojson + '}' }}
+        {%- endfor %}
+    {%- elif message.content is string %}
+        {{- message.content | trim }}
+    {%- else %}
+        {%- for part in message.content %}
+            {{- '<|image|>' if part.type == 'image' else part.text | trim }}
+        {%- endfor %}
+    {%- endif %}
+    {{- '<|eom|>' if message.tool_calls else '<|eot|>' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|header_start|>assistant<|header_end|>\n\n' }}
+{%- endif %}"#;
+    let messages = [
+        json!({"role": "user", "content": [{"type": "image"}, {"type": "text", "text": " Here? "}]}),
+        json!({"role": "assistant", "tool_calls": [
+            {"type": "function", "function": {"name": "now", "arguments": {"city": "Oslo"}}}
+        ]}),
+        json!({"role": "tool", "content": "noon"}),
+    ];
+    let variables = Map::new();
+    let text = render(template, &input(&messages, &variables)).unwrap();
+    assert_eq!(
+        text,
+        "<s><|header_start|>user<|header_end|>\n\n<|image|>Here?<|eot|>\
+         <|header_start|>assistant<|header_end|>\n\n{\"name\": \"now\", \"parameters\": {\"city\": \"Oslo\"}}<|eom|>\
+         <|header_start|>ipython<|header_end|>\n\nnoon<|eot|><|header_start|>assistant<|header_end|>\n\n"
+    );
+}

@@ -24,7 +24,7 @@ pub(super) fn matrix(device: &Device, ty: TensorType, rows: usize, cols: usize) 
     let shape = MatrixShape { ty, rows, cols };
     let quants = (0..shape.quant_words()).map(|i| word(ty, i)).collect();
     let scales = match ty.has_scales() {
-        true => (0..shape.scale_words()).map(|i| scale(ty, i)).collect(),
+        true => (0..shape.scale_words()).map(|i| scale(shape, i)).collect(),
         false => vec![],
     };
     Matrix::reserve(shape, Layout::Blocks, device).write(0, quants, 0, scales)
@@ -42,19 +42,20 @@ fn word(ty: TensorType, i: usize) -> u32 {
 }
 
 /// Contents of a scale word that keep weights near one: f16 of 1/64, or of 1/1024 where a scale of more
-/// bits multiplies them, exponents of 1/8, small floats of 3/16.
-fn scale(ty: TensorType, i: usize) -> u32 {
+/// bits multiplies them, exponents of 1/8, small floats of 3/16, factors near one.
+fn scale(shape: MatrixShape, i: usize) -> u32 {
     let bits = (i as u32 + 1).wrapping_mul(0x9e37_79b9);
-    let half = match ty.scale_bytes() {
+    let half = match shape.ty.scale_bytes() {
         (3.., 8) => 0x1400,
         _ => 0x2400,
     };
-    match ty.scale_word(i) {
+    match shape.scale_word(i) {
         ScaleWord::Halves => half << 16 | half,
         ScaleWord::LowerHalf => bits & 0xffff_0000 | half,
         ScaleWord::UpperHalf => half << 16 | bits & 0xffff,
         ScaleWord::Bits => bits,
         ScaleWord::Exponents => 0x7c7c_7c7c,
         ScaleWord::SmallFloats => 0x2424_2424,
+        ScaleWord::Factor => (0.75f32 + (bits >> 31) as f32).to_bits(),
     }
 }

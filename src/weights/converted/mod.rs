@@ -159,6 +159,11 @@ impl<S: ByteSource> ConvertedSource<S> {
                 let bytes = blocks.read(&self.stored, first, rows).await?;
                 Ok(copy(&bytes, skipped, buf))
             }
+            Part::Nvfp4(matrix) => {
+                let (first, rows, skipped) = rows_of(tensor, within, buf.len());
+                let bytes = matrix.read(&self.stored, first, rows).await?;
+                Ok(copy(&bytes, skipped, buf))
+            }
             Part::Ternary(matrix) => {
                 let (first, rows, skipped) = rows_of(tensor, within, buf.len());
                 let bytes = matrix.read(&self.stored, first, rows).await?;
@@ -169,6 +174,7 @@ impl<S: ByteSource> ConvertedSource<S> {
                 self.read_whole(index, converted, within, buf).await
             }
             Part::NegatedExp(stored)
+            | Part::Reciprocal(stored)
             | Part::ChannelsFirst(stored)
             | Part::Alternate(stored, _)
             | Part::Transposed(stored)

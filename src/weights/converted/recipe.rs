@@ -4,6 +4,7 @@ use crate::{
     Error, Result,
     tensor_types::TensorType,
     weights::{
+        nvfp4::Nvfp4,
         packed::Packed,
         scaled::{Fp8, Mxfp4},
         tensor::TensorInfo,
@@ -61,8 +62,12 @@ pub enum Part {
     Fp8(Box<Fp8>),
     /// The rows of MXFP4 blocks.
     Mxfp4(Box<Mxfp4>),
+    /// The rows of a matrix of NVFP4.
+    Nvfp4(Box<Nvfp4>),
     /// The rows of a matrix of three levels.
     Ternary(Box<Ternary>),
+    /// `1 / x` of each element of the tensor.
+    Reciprocal(TensorInfo),
 }
 
 /// Numbers of rows that follow each other, and their factors. The last run is that of all further rows, too.
@@ -153,9 +158,10 @@ impl Part {
                 shape[1] = selection.count;
                 shape
             }
-            Part::NegatedExp(tensor) | Part::ChannelsFirst(tensor) | Part::Scaled(tensor, _) => {
-                tensor.shape.clone()
-            }
+            Part::NegatedExp(tensor)
+            | Part::Reciprocal(tensor)
+            | Part::ChannelsFirst(tensor)
+            | Part::Scaled(tensor, _) => tensor.shape.clone(),
             Part::Alternate(tensor, _) => {
                 let mut shape = tensor.shape.clone();
                 shape[0] /= 2;
@@ -163,6 +169,7 @@ impl Part {
             }
             Part::Fp8(matrix) => matrix.shape().to_vec(),
             Part::Mxfp4(blocks) => blocks.shape(),
+            Part::Nvfp4(matrix) => matrix.shape().to_vec(),
             Part::Ternary(matrix) => matrix.shape().to_vec(),
         }
     }

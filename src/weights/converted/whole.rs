@@ -25,6 +25,7 @@ pub(super) fn whole(
     let cols = (stored.shape[0] as usize).max(1);
     let converted: Vec<f32> = match part {
         Part::NegatedExp(_) => values.iter().map(|value| -value.exp()).collect(),
+        Part::Reciprocal(_) => values.iter().map(|value| value.recip()).collect(),
         Part::ChannelsFirst(_) => values.chunks_exact(cols).flat_map(channels_first).collect(),
         Part::Alternate(_, first) => values.iter().skip(*first).step_by(2).copied().collect(),
         Part::Frame(_, frame) => {

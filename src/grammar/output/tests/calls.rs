@@ -148,6 +148,34 @@ fn bare_json() {
     expect(CallForm::Bare, bare, "", &[("now", "{}")]);
 }
 
+/// Llama 3.2 and 4 also write Python's calls, Llama 4 in tags or before its JSON.
+#[test]
+fn lists_of_llama() {
+    let llama = |text: &str, content: &str, expected: &[(&str, &str)]| {
+        expect(CallForm::Llama3, text, content, expected);
+    };
+    let calls = "[get_weather(city='Oslo', days=2), now()]";
+    let both = [
+        ("get_weather", r#"{"city":"Oslo","days":2}"#),
+        ("now", "{}"),
+    ];
+    llama(calls, "", &both);
+    llama(&format!("\n{calls}\n"), "", &both);
+    llama(&format!("<|python_start|>{calls}<|python_end|>"), "", &both);
+    llama(&format!("{calls} Done."), "Done.", &both);
+    let json = r#"{"name": "now", "parameters": {}}"#;
+    llama(
+        &format!("<|python_start|>{calls}<|python_end|>{json}"),
+        "",
+        &[both[0], both[1], ("now", "{}")],
+    );
+    // Only at the beginning, and only if it is a call of a tool.
+    for text in ["[1, 2]", "[", "[other()]", "[now", "So: [now()]"] {
+        llama(text, text, &[]);
+    }
+    expect(CallForm::Bare, calls, calls, &[]);
+}
+
 #[test]
 fn lists_and_names_of_mistral() {
     let both = [("get_weather", r#"{"city": "Oslo"}"#), ("now", "{}")];
