@@ -4,7 +4,7 @@
 //! instead of slices, and `AttentionParts::new` has checked all sizes.
 
 use super::{
-    load::{PageHead, decode},
+    load::{PageHead, decode, loads},
     parts::AttentionParts,
     scores::scores,
     softmax::{self, Running},
@@ -120,7 +120,7 @@ impl Heads<'_> {
                 let number = row.page(page);
                 let mut keys = parts.page_head(number, 0, self.kv_head);
                 let q = scratch.q.add(first * stride);
-                if decodes {
+                if decodes || !loads::<E, L>(keys, union, vectors) {
                     decode::<E, L>(keys, union, dim, scratch.decoded);
                     keys = decoded(scratch.decoded, stride);
                     scores::<F32, L>(q, vectors, keys, union, seen, scratch.scores);
@@ -130,7 +130,7 @@ impl Heads<'_> {
                 self.weigh::<L>(&scratch, first, seen, stride);
                 let mut page_values = parts.page_head(number, 1, self.kv_head);
                 let sums = scratch.sums.add(first * stride);
-                if decodes {
+                if decodes || !loads::<E, L>(page_values, union, vectors) {
                     decode::<E, L>(page_values, union, dim, scratch.decoded);
                     page_values = decoded(scratch.decoded, stride);
                     values::<F32, L>(scratch.scores, vectors, page_values, ranges, seen, sums);
