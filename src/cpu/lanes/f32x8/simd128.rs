@@ -197,7 +197,9 @@ impl Strip for Half {
     #[inline(always)]
     unsafe fn load_f16(from: *const u32) -> Self {
         // SAFETY: the caller's.
-        Self(finite_f16_to_f32(unsafe { i32x4_load_extend_i16x4(from.cast()) }))
+        Self(finite_f16_to_f32(unsafe {
+            i32x4_load_extend_i16x4(from.cast())
+        }))
     }
 
     #[inline(always)]

@@ -59,9 +59,15 @@ fn sum_each<L: F32x8>(vectors: [L; 4]) -> [f32; 4] {
     let mut sums = [0.0; 4];
     for at in (0..LANES).step_by(L::Strip::LANES) {
         // SAFETY: the lanes are there.
-        let strips = lanes.each_ref().map(|lanes| unsafe { L::Strip::load(lanes.as_ptr().add(at)) });
+        let strips = lanes
+            .each_ref()
+            .map(|lanes| unsafe { L::Strip::load(lanes.as_ptr().add(at)) });
         let more = L::Strip::sum_each(strips);
-        sums = if at == 0 { more } else { std::array::from_fn(|i| sums[i] + more[i]) };
+        sums = if at == 0 {
+            more
+        } else {
+            std::array::from_fn(|i| sums[i] + more[i])
+        };
     }
     sums
 }
