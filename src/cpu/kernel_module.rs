@@ -30,7 +30,7 @@ pub(crate) const MAX_PARTS: usize = 250;
 
 /// Floats of the stack for the memory of a part of an attention. That of 32 queries of 256 elements; larger ones are
 /// computed by the main module.
-pub(crate) const SCRATCH_FLOATS: usize = 36 << 10;
+pub(crate) const SCRATCH_FLOATS: usize = 43 << 10;
 
 /// The stack of an instance. Besides that memory there are few variables.
 pub const STACK_BYTES: usize = (64 << 10) + SCRATCH_FLOATS * size_of::<f32>();
@@ -42,6 +42,7 @@ pub(crate) const VERSION: u32 = {
         include_bytes!("inputs.rs"),
         include_bytes!("kernel.rs"),
         include_bytes!("kernel_module.rs"),
+        include_bytes!("lanes/attention/chunks.rs"),
         include_bytes!("lanes/attention/heads.rs"),
         include_bytes!("lanes/attention/load.rs"),
         include_bytes!("lanes/attention/mod.rs"),

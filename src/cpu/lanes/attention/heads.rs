@@ -4,7 +4,8 @@
 //! instead of slices, and `AttentionParts::new` has checked all sizes.
 
 use super::{
-    load::{PageHead, decode},
+    chunks::{CHUNK_PAGES, CHUNK_TOKENS, Found, seen_chunks},
+    load::{PageHead, decode, loads},
     parts::AttentionParts,
     scores::scores,
     softmax::{self, Running},
@@ -21,6 +22,10 @@ pub(super) struct Heads<'a> {
     pub(super) kv_head: usize,
     pub(super) first: usize,
     pub(super) count: usize,
+    /// The first and the last page of the walk.
+    pub(super) pages: [usize; 2],
+    /// The chunk of the walk if it is a part of its own, counted from the first one that the row sees.
+    pub(super) chunk: Option<usize>,
     /// Points to [`scratch_floats`] floats that only this thread uses.
     pub(super) scratch: *mut f32,
 }
@@ -28,7 +33,7 @@ pub(super) struct Heads<'a> {
 /// The size of the memory for so many queries with heads of so many vectors.
 pub(super) const fn scratch_floats(queries: usize, vectors: usize) -> usize {
     let running = size_of::<Running>() / size_of::<f32>();
-    let query = 2 * vectors * LANES + PAGE_TOKENS + running + 2;
+    let query = 3 * vectors * LANES + PAGE_TOKENS + 2 * running + 2;
     queries * query + PAGE_TOKENS * vectors * LANES
 }
 
@@ -36,14 +41,14 @@ pub(super) const fn scratch_floats(queries: usize, vectors: usize) -> usize {
 struct Scratch {
     /// `[queries, vectors]`, padded with 0.
     q: *mut f32,
-    /// `[queries, vectors]`: weighted sums of values.
-    sums: *mut f32,
+    /// `[queries]`: what each found in the current chunk.
+    found: Found,
+    /// `[queries]`: what each found in the chunks before.
+    before: Found,
     /// `[PAGE_TOKENS, vectors]`: decoded keys or values of a page.
     decoded: *mut f32,
     /// `[queries, PAGE_TOKENS]`: scores, then weights.
     scores: *mut f32,
-    /// `[queries]`
-    running: *mut Running,
     /// The tokens of a page that each query sees.
     ranges: *mut [u32; 2],
 }
@@ -55,16 +60,22 @@ impl Scratch {
         let head = queries * vectors * LANES;
         // SAFETY: the sum of the sizes is that of the memory.
         unsafe {
-            let decoded = memory.add(2 * head);
+            let decoded = memory.add(3 * head);
             let scores = decoded.add(PAGE_TOKENS * vectors * LANES);
             let running = scores.add(queries * PAGE_TOKENS).cast::<Running>();
             Scratch {
                 q: memory,
-                sums: memory.add(head),
+                found: Found {
+                    sums: memory.add(head),
+                    running,
+                },
+                before: Found {
+                    sums: memory.add(2 * head),
+                    running: running.add(queries),
+                },
                 decoded,
                 scores,
-                running,
-                ranges: running.add(queries).cast(),
+                ranges: running.add(2 * queries).cast(),
             }
         }
     }
@@ -94,25 +105,14 @@ impl Heads<'_> {
         unsafe {
             let scratch = Scratch::new(self.scratch, queries, vectors);
             self.read_queries(stride, scratch.q);
-            for i in 0..queries * stride {
-                *scratch.sums.add(i) = 0.0;
-            }
-            for query in 0..queries {
-                let running = &mut *scratch.running.add(query);
-                running.reset();
-                if !parts.sinks.is_null() {
-                    // SAFETY: `AttentionParts::new` asserted it.
-                    std::hint::assert_unchecked(group != 0);
-                    let head = self.kv_head * group + query % group;
-                    running.begin_with(*parts.sinks.add(head));
-                }
-            }
+            self.begin(stride, &scratch);
             // Decoding first pays where several passes over the page follow; the last vector of a head may be half.
             let decodes = queries > L::QUERIES || !dim.is_multiple_of(LANES);
             let row = *parts.rows.add(self.first);
-            let [begin, _] = parts.seen(row);
-            let [_, end] = parts.seen(*parts.rows.add(self.first + self.count - 1));
-            for page in begin / PAGE_TOKENS..=(end - 1) / PAGE_TOKENS {
+            for page in self.pages[0]..=self.pages[1] {
+                if page > self.pages[0] && page.is_multiple_of(CHUNK_PAGES) {
+                    self.end_chunk::<L>(page * PAGE_TOKENS, stride, &scratch);
+                }
                 let (active, seen) = self.set_ranges(page, scratch.ranges);
                 let first = active * group;
                 let ranges = scratch.ranges;
@@ -120,7 +120,7 @@ impl Heads<'_> {
                 let number = row.page(page);
                 let mut keys = parts.page_head(number, 0, self.kv_head);
                 let q = scratch.q.add(first * stride);
-                if decodes {
+                if decodes || !loads::<E, L>(keys, union, vectors) {
                     decode::<E, L>(keys, union, dim, scratch.decoded);
                     keys = decoded(scratch.decoded, stride);
                     scores::<F32, L>(q, vectors, keys, union, seen, scratch.scores);
@@ -129,8 +129,8 @@ impl Heads<'_> {
                 }
                 self.weigh::<L>(&scratch, first, seen, stride);
                 let mut page_values = parts.page_head(number, 1, self.kv_head);
-                let sums = scratch.sums.add(first * stride);
-                if decodes {
+                let sums = scratch.found.sums.add(first * stride);
+                if decodes || !loads::<E, L>(page_values, union, vectors) {
                     decode::<E, L>(page_values, union, dim, scratch.decoded);
                     page_values = decoded(scratch.decoded, stride);
                     values::<F32, L>(scratch.scores, vectors, page_values, ranges, seen, sums);
@@ -138,7 +138,54 @@ impl Heads<'_> {
                     values::<E, L>(scratch.scores, vectors, page_values, ranges, seen, sums);
                 }
             }
-            self.write::<L>(stride, &scratch);
+            self.end::<L>(stride, &scratch);
+        }
+    }
+
+    /// Prepares what the queries find.
+    ///
+    /// # Safety
+    /// The memory is that of the queries.
+    #[inline(always)]
+    unsafe fn begin(&self, stride: usize, scratch: &Scratch) {
+        let parts = self.parts;
+        for query in 0..self.count * parts.group {
+            // SAFETY: the caller's.
+            unsafe {
+                let found = scratch.found.of(query, stride);
+                found.reset(stride);
+                // A sink joins the softmax of the first chunk.
+                if !parts.sinks.is_null() && self.chunk.is_none_or(|chunk| chunk == 0) {
+                    let (_, head) = self.row_and_head(query);
+                    (*found.running).begin_with(*parts.sinks.add(head));
+                }
+            }
+        }
+    }
+
+    /// Ends the chunk before token `at` for the queries that see tokens before it and after it.
+    ///
+    /// # Safety
+    /// What the queries found is in memory.
+    #[inline(always)]
+    unsafe fn end_chunk<L: F32x8>(&self, at: usize, stride: usize, scratch: &Scratch) {
+        for query in 0..self.count * self.parts.group {
+            // SAFETY: the caller's.
+            unsafe {
+                let (row, _) = self.row_and_head(query);
+                let [begin, end] = self.parts.seen(*self.parts.rows.add(row));
+                if begin >= at || end <= at {
+                    continue;
+                }
+                let found = scratch.found.of(query, stride);
+                let before = scratch.before.of(query, stride);
+                if begin + CHUNK_TOKENS >= at {
+                    found.copy_to(before, stride);
+                } else {
+                    before.join::<L>(found, stride);
+                }
+                found.reset(stride);
+            }
         }
     }
 
@@ -151,14 +198,14 @@ impl Heads<'_> {
         for i in 0..seen {
             // SAFETY: the caller's.
             unsafe {
-                let running = &mut *scratch.running.add(first + i);
+                let found = scratch.found.of(first + i, stride);
+                let running = &mut *found.running;
                 let weights = &mut *scratch.scores.add(i * PAGE_TOKENS).cast();
                 let range = softmax::Range::from(*scratch.ranges.add(i));
                 let factor = running.weigh::<L>(weights, range, self.parts.soft_cap);
                 if factor != 1.0 {
-                    let sums = scratch.sums.add((first + i) * stride);
                     for j in 0..stride {
-                        *sums.add(j) *= factor;
+                        *found.sums.add(j) *= factor;
                     }
                 }
             }
@@ -175,7 +222,9 @@ impl Heads<'_> {
         for query in 0..self.count * group {
             // SAFETY: the caller's.
             unsafe {
-                let head = self.parts.q.add(self.head_at(query));
+                let (row, head) = self.row_and_head(query);
+                let heads = self.parts.kv_heads * group;
+                let head = self.parts.q.add((row * heads + head) * dim);
                 let to = to.add(query * stride);
                 for i in 0..stride {
                     *to.add(i) = if i < dim { *head.add(i) } else { 0.0 };
@@ -184,15 +233,14 @@ impl Heads<'_> {
         }
     }
 
-    /// The first element of the head of a query.
+    /// The row and the query head of a query.
     #[inline(always)]
-    fn head_at(&self, query: usize) -> usize {
-        let parts = self.parts;
+    fn row_and_head(&self, query: usize) -> (usize, usize) {
+        let group = self.parts.group;
         // SAFETY: `AttentionParts::new` asserted it.
-        unsafe { std::hint::assert_unchecked(parts.group != 0) };
-        let row = self.first + query / parts.group;
-        let head = self.kv_head * parts.group + query % parts.group;
-        (row * parts.kv_heads * parts.group + head) * parts.head_dim
+        unsafe { std::hint::assert_unchecked(group != 0) };
+        let head = self.kv_head * group + query % group;
+        (self.first + query / group, head)
     }
 
     /// Sets which tokens of page `page` of the sequence each query sees, for the queries that see any: those of
@@ -223,31 +271,29 @@ impl Heads<'_> {
         (first, seen)
     }
 
-    /// Writes the weighted means of the values.
+    /// Writes the results, or what the queries found if the chunk is a part of its own.
     ///
     /// # Safety
-    /// The rows are in memory.
+    /// The rows are in memory, and their heads are only this part's.
     #[inline(always)]
-    unsafe fn write<L: F32x8>(&self, stride: usize, scratch: &Scratch) {
-        let dim = self.parts.head_dim;
-        for query in 0..self.count * self.parts.group {
-            // SAFETY: the caller's; the head is only this part's.
+    unsafe fn end<L: F32x8>(&self, stride: usize, scratch: &Scratch) {
+        let parts = self.parts;
+        for query in 0..self.count * parts.group {
+            let (row, head) = self.row_and_head(query);
+            // SAFETY: the caller's.
             unsafe {
-                let out = self.parts.out.add(self.head_at(query));
-                let sums = scratch.sums.add(query * stride);
-                let total = L::splat((*scratch.running.add(query)).total::<L>());
-                let mut at = 0;
-                while at + LANES <= dim {
-                    L::load(sums.add(at)).div(total).store(out.add(at));
-                    at += LANES;
+                let found = scratch.found.of(query, stride);
+                if let Some(chunk) = self.chunk {
+                    found.copy_to(parts.found(row, chunk, head), stride);
+                    continue;
                 }
-                if at < dim {
-                    // Padding of the sums is 0.
-                    let means = sums.add(at);
-                    L::load(means).div(total).store(means);
-                    for i in 0..dim - at {
-                        *out.add(at + i) = *means.add(i);
-                    }
+                let [first, last] = seen_chunks(parts.seen(*parts.rows.add(row)));
+                if first == last {
+                    parts.write::<L>(row, head, found);
+                } else {
+                    let all = scratch.before.of(query, stride);
+                    all.join::<L>(found, stride);
+                    parts.write::<L>(row, head, all);
                 }
             }
         }

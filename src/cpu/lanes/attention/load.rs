@@ -1,7 +1,7 @@
 //! Heads of K and V on a page, in the format of the cache.
 
 use crate::lanes::{
-    f32x8::{F32x8, LANES},
+    f32x8::{F32x8, LANES, Strip},
     kv::Elements,
 };
 
@@ -15,21 +15,40 @@ pub(super) struct PageHead {
 }
 
 impl PageHead {
-    /// A vector of a token's head.
+    /// A strip of a token's head, from element `at` on.
     /// # Safety
-    /// `E` is the format of the words, and the head has the vector.
+    /// `E` is the format of the words, and the head has the elements.
     #[inline(always)]
-    pub(super) unsafe fn load<E: Elements, L: F32x8>(self, token: usize, vector: usize) -> L {
+    pub(super) unsafe fn load<E: Elements, S: Strip>(self, token: usize, at: usize) -> S {
         // SAFETY: the caller's.
-        unsafe { E::load(self.head.add(token * self.stride), vector) }
+        unsafe { E::load(self.head.add(token * self.stride), at) }
     }
+}
+
+/// Whether strips of the heads of tokens `begin..end` may be loaded without decoding them first.
+/// # Safety
+/// The page is in the format of `E`, and in memory, and heads have so many vectors.
+#[cfg_attr(target_arch = "wasm32", inline(never))]
+#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+pub(super) unsafe fn loads<E: Elements, L: F32x8>(
+    page: PageHead,
+    [begin, end]: [usize; 2],
+    vectors: usize,
+) -> bool {
+    let mut loads = true;
+    for token in begin..end {
+        // SAFETY: the caller's.
+        loads &= unsafe { E::loads::<L>(page.head.add(token * page.stride), vectors) };
+    }
+    loads
 }
 
 /// Decodes the heads of tokens `begin..end` into `to`, f32 with whole vectors per token, of which elements beyond
 /// `head_dim` become 0.
 /// # Safety
 /// The page is in the format of `E`, and in memory; `to` has a place for each token of a page.
-#[inline(always)]
+#[cfg_attr(target_arch = "wasm32", inline(never))]
+#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
 pub(super) unsafe fn decode<E: Elements, L: F32x8>(
     page: PageHead,
     [begin, end]: [usize; 2],
@@ -51,8 +70,7 @@ pub(super) unsafe fn decode<E: Elements, L: F32x8>(
                 for word in 0..E::BLOCK_WORDS.min(LANES) {
                     *part.as_mut_ptr().add(word) = *from.add(word);
                 }
-                let lanes: L = E::load(part.as_ptr(), 0);
-                lanes.store(to.add(vector * LANES));
+                E::decode::<L>(part.as_ptr(), 1, to.add(vector * LANES));
             }
         }
     }

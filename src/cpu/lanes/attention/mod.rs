@@ -1,6 +1,7 @@
 //! Causal grouped-query attention over the paged KV cache (Vaswani et al. 2017; Ainslie et al. 2023,
 //! <https://arxiv.org/abs/2305.13245>), on one thread or divided among those of a team.
 
+mod chunks;
 mod heads;
 mod load;
 mod parts;
@@ -16,11 +17,12 @@ use std::cell::RefCell;
 
 use super::{
     f32x8::{LANES, run},
-    kv::{KvFormat, Row},
+    kv::{KvFormat, PAGE_TOKENS, Row},
 };
 #[cfg(target_feature = "simd128")]
 use crate::kernel_module::{self, MAX_PARTS};
 use crate::team::Team;
+use chunks::{CHUNK_PAGES, Join, seen_chunks};
 use heads::{Heads, scratch_floats};
 pub use parts::{AttentionParts, AttentionShape, Window};
 
@@ -44,6 +46,8 @@ pub fn attention(
         // SAFETY: one after the other.
         unsafe { parts.run(part) };
     }
+    // SAFETY: these were all.
+    unsafe { parts.finish() };
 }
 
 /// [`attention`], divided among the threads of a team. `sinks` are those of
@@ -70,11 +74,15 @@ pub fn attention_with(
     if parts.macs() >= MIN_DIVIDED && kernel_module::threads() > 1 {
         let divided = parts.parts().min(MAX_PARTS);
         if kernel_module::run(&parts, divided) {
+            // SAFETY: it has computed all parts.
+            unsafe { parts.finish() };
             return;
         }
     }
     // SAFETY: a team gives each part to one thread.
     team.run(parts.parts(), &|part| unsafe { parts.run(part) });
+    // SAFETY: it has computed all parts.
+    unsafe { parts.finish() };
 }
 
 thread_local! {
@@ -114,22 +122,67 @@ impl AttentionParts<'_> {
     /// As for [`run`](Self::run). The part must exist.
     #[inline(always)]
     pub(crate) unsafe fn run_in(&self, part: usize, scratch: *mut f32) {
+        let mut done = 0;
+        // SAFETY: the caller's.
+        while let Some(heads) = unsafe { self.heads(part, done, scratch) } {
+            done += heads.count;
+            run(heads);
+        }
+    }
+
+    /// The consecutive rows of a part after its first `done` ones.
+    ///
+    /// # Safety
+    /// As for [`run_in`](Self::run_in).
+    #[inline(always)]
+    unsafe fn heads(&self, part: usize, done: usize, scratch: *mut f32) -> Option<Heads<'_>> {
         // SAFETY: `new` sets no 0.
-        unsafe { std::hint::assert_unchecked(self.kv_heads != 0) };
-        let kv_head = part % self.kv_heads;
-        let mut first = part / self.kv_heads * self.rows_per_part;
-        let end = self.row_count.min(first + self.rows_per_part);
-        while first < end {
-            // SAFETY: `end` is a number of rows.
-            let count = unsafe { self.consecutive(first, end) };
-            run(Heads {
+        unsafe { std::hint::assert_unchecked(self.kv_heads != 0 && self.chunks != 0) };
+        let (kv_head, part) = (part % self.kv_heads, part / self.kv_heads);
+        let (chunk, part) = (part % self.chunks, part / self.chunks);
+        let first = part * self.rows_per_part + done;
+        let end = self.row_count.min((part + 1) * self.rows_per_part);
+        if first >= end {
+            return None;
+        }
+        // SAFETY: `end` is a number of rows.
+        unsafe {
+            let count = self.consecutive(first, end);
+            let seen = self.seen(*self.rows.add(first));
+            let [_, last] = self.seen(*self.rows.add(first + count - 1));
+            let mut pages = [seen[0] / PAGE_TOKENS, (last - 1) / PAGE_TOKENS];
+            let [first_chunk, last_chunk] = seen_chunks(seen);
+            let mut found = None;
+            if self.chunks > 1 {
+                if first_chunk + chunk > last_chunk {
+                    return None;
+                }
+                if first_chunk < last_chunk {
+                    let begin = (first_chunk + chunk) * CHUNK_PAGES;
+                    pages[0] = pages[0].max(begin);
+                    pages[1] = pages[1].min(begin + CHUNK_PAGES - 1);
+                    found = Some(chunk);
+                }
+            }
+            Some(Heads {
                 parts: self,
                 kv_head,
                 first,
                 count,
+                pages,
+                chunk: found,
                 scratch,
-            });
-            first += count;
+            })
+        }
+    }
+
+    /// Joins what parts found. Ends an attention.
+    ///
+    /// # Safety
+    /// All parts have been computed, and this has not been called before.
+    pub(crate) unsafe fn finish(&self) {
+        if self.chunks > 1 {
+            run(Join(self));
         }
     }
 }

@@ -2,10 +2,17 @@
 
 use std::marker::PhantomData;
 
-use super::load::PageHead;
+use super::{
+    chunks::{Found, seen_chunks},
+    load::PageHead,
+    softmax::Running,
+};
 use crate::{
     kernel_module::{ATTENTION, Header},
-    lanes::kv::{KvFormat, PAGE_TOKENS, Row},
+    lanes::{
+        f32x8::{F32x8, LANES},
+        kv::{KvFormat, PAGE_TOKENS, Row},
+    },
 };
 
 /// Rows of a step that are divided into parts one by one. More rows share loads of K and V, many at a time.
@@ -75,8 +82,8 @@ fn sliding_begin(window: usize, position: usize) -> usize {
     length - window.min(length)
 }
 
-/// An attention in parts, which threads may compute at the same time: each part is one KV head of some rows and writes
-/// its own elements of the output. The kernel module reads this from the memory of the module that fills it.
+/// An attention in parts, which threads may compute at the same time: each part is one KV head of some rows, or of a chunk of
+/// the context of one row, and writes its own elements of the output or of `found`. The kernel module reads this from the memory of the module that fills it.
 #[derive(Debug)]
 #[repr(C)]
 pub struct AttentionParts<'a> {
@@ -93,6 +100,8 @@ pub struct AttentionParts<'a> {
     /// Tokens of a chunk; 0 if the window is sliding.
     pub(super) chunk: usize,
     pub(super) rows_per_part: usize,
+    /// Chunks of the context that are parts of their own, of the row that sees most; 1 if rows are not divided.
+    pub(super) chunks: usize,
     pub(super) row_count: usize,
     pub(super) rows: *const Row<'a>,
     pub(super) q: *const f32,
@@ -100,10 +109,13 @@ pub struct AttentionParts<'a> {
     pub(super) out: *mut f32,
     /// A score per query head that joins each softmax without a value; null for none.
     pub(super) sinks: *const f32,
+    /// What the parts of divided rows found: the elements of `memory`.
+    found: *mut f32,
+    memory: Vec<f32>,
     pub(super) borrowed: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: parts write different elements of `out`, which is borrowed for `'a`.
+// SAFETY: parts write different elements of `out`, which is borrowed for `'a`, and of `found`.
 unsafe impl Sync for AttentionParts<'_> {}
 // SAFETY: `out` is a borrow of floats, which may move to another thread.
 unsafe impl Send for AttentionParts<'_> {}
@@ -127,7 +139,7 @@ impl<'a> AttentionParts<'a> {
         assert!(shape.kv_heads > 0 && shape.heads > 0);
         assert!(shape.heads.is_multiple_of(shape.kv_heads));
         let group = shape.heads / shape.kv_heads;
-        let parts = Self {
+        let mut parts = Self {
             header: Header::new(ATTENTION),
             format,
             soft_cap: shape.soft_cap.unwrap_or(0.0),
@@ -143,12 +155,15 @@ impl<'a> AttentionParts<'a> {
                 ..=SINGLE_ROWS => 1,
                 _ => (SHARED_QUERIES / group).max(1),
             },
+            chunks: 1,
             row_count: rows.len(),
             rows: rows.as_ptr(),
             q: q.as_ptr(),
             kv: kv.as_ptr(),
             out: out.as_mut_ptr(),
             sinks: std::ptr::null(),
+            found: std::ptr::null_mut(),
+            memory: Vec::new(),
             borrowed: PhantomData,
         };
         let pages = kv.len() / format.page_words(shape.kv_dim());
@@ -165,7 +180,78 @@ impl<'a> AttentionParts<'a> {
             );
             first += count;
         }
+        if parts.rows_per_part == 1 {
+            parts.divide(rows);
+        }
         parts
+    }
+
+    /// Makes chunks of the context parts of their own.
+    fn divide(&mut self, rows: &[Row]) {
+        let chunks = rows.iter().map(|row| {
+            let [first, last] = seen_chunks(self.seen(*row));
+            last - first + 1
+        });
+        self.chunks = chunks.max().unwrap_or(1);
+        if self.chunks > 1 {
+            let count = rows.len() * self.chunks * self.kv_heads * self.group;
+            self.memory = vec![0.0; count * self.found_floats()];
+            self.found = self.memory.as_mut_ptr();
+        }
+    }
+
+    /// Floats of what a query found.
+    #[inline(always)]
+    fn found_floats(&self) -> usize {
+        self.head_dim.div_ceil(LANES) * LANES + size_of::<Running>() / size_of::<f32>()
+    }
+
+    /// What query head `head` of a divided row found in a chunk, counted from the first one that the row sees.
+    ///
+    /// # Safety
+    /// Rows are divided, and there are so many.
+    #[inline(always)]
+    pub(super) unsafe fn found(&self, row: usize, chunk: usize, head: usize) -> Found {
+        let heads = self.kv_heads * self.group;
+        let at = (row * self.chunks + chunk) * heads + head;
+        let floats = self.found_floats();
+        // SAFETY: the caller's.
+        unsafe {
+            let sums = self.found.add(at * floats);
+            let end = sums.add(floats - size_of::<Running>() / size_of::<f32>());
+            Found {
+                sums,
+                running: end.cast(),
+            }
+        }
+    }
+
+    /// Writes the weighted means of the values that query head `head` of a row found.
+    ///
+    /// # Safety
+    /// The row is in memory, and no other thread writes its head.
+    #[inline(always)]
+    pub(super) unsafe fn write<L: F32x8>(&self, row: usize, head: usize, found: Found) {
+        let dim = self.head_dim;
+        let first = (row * self.kv_heads * self.group + head) * dim;
+        // SAFETY: the caller's.
+        unsafe {
+            let out = self.out.add(first);
+            let total = L::splat((*found.running).total::<L>());
+            let mut at = 0;
+            while at + LANES <= dim {
+                L::load(found.sums.add(at)).div(total).store(out.add(at));
+                at += LANES;
+            }
+            if at < dim {
+                // Padding of the sums is 0.
+                let means = found.sums.add(at);
+                L::load(means).div(total).store(means);
+                for i in 0..dim - at {
+                    *out.add(at + i) = *means.add(i);
+                }
+            }
+        }
     }
 
     /// Adds a score per query head that joins each softmax without a value (Xiao et al. 2023,
@@ -186,7 +272,7 @@ impl<'a> AttentionParts<'a> {
     pub fn parts(&self) -> usize {
         // SAFETY: `new` sets no 0.
         unsafe { std::hint::assert_unchecked(self.rows_per_part != 0) };
-        self.row_count.div_ceil(self.rows_per_part) * self.kv_heads
+        self.row_count.div_ceil(self.rows_per_part) * self.chunks * self.kv_heads
     }
 
     /// Multiplications of queries and keys, and of weights and values.

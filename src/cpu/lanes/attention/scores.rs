@@ -2,7 +2,7 @@
 
 use super::load::PageHead;
 use crate::lanes::{
-    f32x8::{F32x8, LANES},
+    f32x8::{F32x8, LANES, Strip},
     kv::{Elements, PAGE_TOKENS},
 };
 
@@ -13,7 +13,8 @@ const TOKENS: usize = 4;
 /// `vectors` vectors per query. Other tokens of the page may get scores too.
 /// # Safety
 /// The page is in the format of `E`, in memory, with `vectors` vectors per head; so are the queries and the scores.
-#[inline(always)]
+#[cfg_attr(target_arch = "wasm32", inline(never))]
+#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
 pub(super) unsafe fn scores<E: Elements, L: F32x8>(
     q: *const f32,
     vectors: usize,
@@ -24,23 +25,23 @@ pub(super) unsafe fn scores<E: Elements, L: F32x8>(
 ) {
     let mut query = 0;
     while query < queries {
-        // As many queries at once as registers hold, and the rest one by one.
-        let together = L::QUERIES == 3 && queries - query >= 3;
+        // As many queries at once as registers hold.
+        let together = L::QUERIES.min(queries - query);
         let mut token = begin / TOKENS * TOKENS;
         // SAFETY: the caller's.
         unsafe {
             let q = q.add(query * vectors * LANES);
             let scores = scores.add(query * PAGE_TOKENS);
             while token < end {
-                if together {
-                    tile::<E, L, 3>(q, vectors, page, token, scores);
-                } else {
-                    tile::<E, L, 1>(q, vectors, page, token, scores);
+                match together {
+                    3 => tile::<E, L, 3>(q, vectors, page, token, scores),
+                    2 => tile::<E, L, 2>(q, vectors, page, token, scores),
+                    _ => tile::<E, L, 1>(q, vectors, page, token, scores),
                 }
                 token += TOKENS;
             }
         }
-        query += if together { 3 } else { 1 };
+        query += together;
     }
 }
 
@@ -55,21 +56,68 @@ unsafe fn tile<E: Elements, L: F32x8, const Q: usize>(
     token: usize,
     scores: *mut f32,
 ) {
-    let mut sums = [[L::splat(0.0); TOKENS]; Q];
+    let mut first = 0;
+    while first < LANES {
+        let mut sums = [[L::Strip::splat(0.0); TOKENS]; Q];
+        // SAFETY: the caller's.
+        unsafe {
+            if Q > 1 && L::TOKENS == 2 {
+                products::<E, L, Q, 2>(q, vectors, page, token, first, 0, &mut sums);
+                products::<E, L, Q, 2>(q, vectors, page, token, first, 2, &mut sums);
+            } else {
+                products::<E, L, Q, TOKENS>(q, vectors, page, token, first, 0, &mut sums);
+            }
+        }
+        for i in 0..Q {
+            let four = L::Strip::sum_each(sums[i]);
+            // SAFETY: the caller's; a page has a multiple of four tokens.
+            unsafe {
+                let to = scores.add(i * PAGE_TOKENS + token).cast::<[f32; TOKENS]>();
+                if first == 0 {
+                    *to = four;
+                } else {
+                    for t in 0..TOKENS {
+                        (*to)[t] += four[t];
+                    }
+                }
+            }
+        }
+        first += L::Strip::LANES;
+    }
+}
+
+/// Sums the products of the strips from element `first` on of all vectors, for `T` tokens from `token + skip` on.
+/// # Safety
+/// As for [`scores`].
+#[inline(always)]
+unsafe fn products<E: Elements, L: F32x8, const Q: usize, const T: usize>(
+    q: *const f32,
+    vectors: usize,
+    page: PageHead,
+    token: usize,
+    first: usize,
+    skip: usize,
+    to: &mut [[L::Strip; TOKENS]; Q],
+) {
+    let mut sums = [[L::Strip::splat(0.0); T]; Q];
     for vector in 0..vectors {
-        for t in 0..TOKENS {
+        let at = vector * LANES + first;
+        let mut queries = [L::Strip::splat(0.0); Q];
+        for i in 0..Q {
             // SAFETY: the caller's.
-            let k: L = unsafe { page.load::<E, L>(token + t, vector) };
+            queries[i] = unsafe { L::Strip::load(q.add(i * vectors * LANES + at)) };
+        }
+        for t in 0..T {
+            // SAFETY: the caller's.
+            let k: L::Strip = unsafe { page.load::<E, _>(token + skip + t, at) };
             for i in 0..Q {
-                // SAFETY: the caller's.
-                let q = unsafe { L::load(q.add((i * vectors + vector) * LANES)) };
-                sums[i][t] = sums[i][t].add(q.mul(k));
+                sums[i][t] = sums[i][t].add(queries[i].mul(k));
             }
         }
     }
     for i in 0..Q {
-        let four = L::sum_each(sums[i]);
-        // SAFETY: the caller's; a page has a multiple of four tokens.
-        unsafe { *scores.add(i * PAGE_TOKENS + token).cast() = four };
+        for t in 0..T {
+            to[i][skip + t] = sums[i][t];
+        }
     }
 }

@@ -59,7 +59,8 @@ impl Running {
 
     /// Replaces the scores of a page by weights, 0 for tokens that are not in the range. Scores `s` are
     /// `soft_cap * tanh(s / soft_cap)` before, unless it is 0. Returns the factor of the values of earlier pages.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     pub(super) fn weigh<L: F32x8>(
         &mut self,
         scores: &mut [[f32; LANES]; PAGE_TOKENS / LANES],
@@ -74,10 +75,14 @@ impl Running {
                 }
             }
         }
-        for (i, score) in scores.as_flattened_mut().iter_mut().enumerate() {
-            if i < begin || i >= end {
-                *score = f32::NEG_INFINITY;
-            }
+        let flat = scores.as_flattened_mut();
+        // SAFETY: they are tokens of a page.
+        unsafe { std::hint::assert_unchecked(begin <= PAGE_TOKENS && end <= PAGE_TOKENS) };
+        for i in 0..begin {
+            flat[i] = f32::NEG_INFINITY;
+        }
+        for i in end..PAGE_TOKENS {
+            flat[i] = f32::NEG_INFINITY;
         }
         let mut peak = L::splat(self.peak);
         for scores in &*scores {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::half::f16_to_f32;
 use crate::lanes::{
-    f32x8::{F32x8, Kernel, LANES, run},
+    f32x8::{F32x8, Kernel, LANES, Strip, run},
     kv::{KvFormat, PAGE_TOKENS, Row, f16::Format as F16, f32::Format as F32},
 };
 
@@ -95,12 +95,19 @@ impl Kernel for DecodesF16 {
             let words: [u32; LANES / 2] = std::array::from_fn(|i| {
                 u32::from(halves[2 * i]) | u32::from(halves[2 * i + 1]) << 16
             });
-            let mut decoded = [0.0; LANES];
+            let (mut decoded, mut loaded) = ([0.0; LANES], [0.0; LANES]);
             // SAFETY: these are eight elements.
-            let loaded = unsafe {
+            let loads = unsafe {
                 L::decode_f16(words.as_ptr(), 1, decoded.as_mut_ptr());
-                L::load_f16(words.as_ptr()).to_array()
+                for at in (0..LANES).step_by(L::Strip::LANES) {
+                    let strip = L::Strip::load_f16(words.as_ptr().add(at / 2));
+                    strip.store(loaded.as_mut_ptr().add(at));
+                }
+                L::loads_f16(words.as_ptr(), 1)
             };
+            if !loads {
+                loaded = decoded;
+            }
             for i in 0..LANES {
                 let exact = f16_to_f32(halves[i]);
                 for value in [decoded[i], loaded[i]] {

@@ -10,13 +10,13 @@ use crate::lanes::{
 };
 
 /// Shuffled pages; page 2 is of no sequence.
-const PAGES: [u32; 4] = [3, 0, 4, 1];
+const PAGES: [u32; 10] = [3, 0, 4, 1, 9, 10, 5, 8, 6, 7];
 
 /// A cache with random rows in the pages of the sequence, and NaN or the like everywhere else and after token `last`.
 fn cache(shape: AttentionShape, format: KvFormat, last: usize) -> Vec<u32> {
     let kv_dim = shape.kv_dim();
     let words = format.words(kv_dim);
-    let mut kv = vec![u32::MAX; 5 * format.page_words(kv_dim)];
+    let mut kv = vec![u32::MAX; 11 * format.page_words(kv_dim)];
     for position in 0..=last {
         for value in 0..2 {
             let page = PAGES[position / PAGE_TOKENS];
@@ -126,13 +126,13 @@ fn queries(rows: usize, shape: AttentionShape) -> Vec<f32> {
 #[test]
 fn rows_attend_to_what_they_see_alike_on_all_lanes() {
     for (shape, format) in cases() {
-        let positions = [0, 63, 64, 200];
-        let kv = cache(shape, format, 200);
-        let q = queries(5, shape);
+        let positions = [0, 63, 64, 200, 255, 256, 600];
+        let kv = cache(shape, format, 600);
+        let q = queries(8, shape);
         let rows = rows(&positions);
-        let mut out = vec![9.0; 5 * shape.q_dim()];
+        let mut out = vec![9.0; 8 * shape.q_dim()];
         attention(&q, &kv, &rows, shape, format, &mut out);
-        let (written, padding) = out.split_at(4 * shape.q_dim());
+        let (written, padding) = out.split_at(7 * shape.q_dim());
         assert!(padding.iter().all(|v| *v == 9.0));
         for (i, row) in rows.iter().enumerate() {
             let cells = i * shape.q_dim()..(i + 1) * shape.q_dim();
@@ -144,17 +144,15 @@ fn rows_attend_to_what_they_see_alike_on_all_lanes() {
         for backend in backends() {
             let mut again = vec![0.0; out.len()];
             let parts = AttentionParts::new(&q, &kv, &rows, shape, format, &mut again);
-            for (first, kv_head) in (0..rows.len()).flat_map(|row| [(row, 0), (row, 1)]) {
-                let mut scratch = vec![f32::NAN; parts.scratch_floats()];
-                let heads = Heads {
-                    parts: &parts,
-                    kv_head,
-                    first,
-                    count: 1,
-                    scratch: scratch.as_mut_ptr(),
-                };
-                run_on(backend, heads);
+            let mut scratch = vec![f32::NAN; parts.scratch_floats()];
+            for part in 0..parts.parts() {
+                // SAFETY: the part exists, and the memory has the size.
+                if let Some(heads) = unsafe { parts.heads(part, 0, scratch.as_mut_ptr()) } {
+                    run_on(backend, heads);
+                }
             }
+            run_on(backend, Join(&parts));
+            drop(parts);
             let again = &again[..written.len()];
             assert_eq!(
                 bits(again),
@@ -167,11 +165,15 @@ fn rows_attend_to_what_they_see_alike_on_all_lanes() {
 
 #[test]
 fn rows_of_a_prompt_have_the_bits_of_single_rows_on_any_team() {
-    let positions: Vec<usize> = (50..=140).chain([7, 8, 9]).collect();
+    let positions = (50..=140)
+        .chain([7, 8, 9])
+        .chain(245..=280)
+        .chain(508..=515);
+    let positions: Vec<usize> = positions.collect();
     let rows = rows(&positions);
     let team = Team::new(3);
     for (shape, format) in cases() {
-        let kv = cache(shape, format, 140);
+        let kv = cache(shape, format, 515);
         let q = queries(rows.len(), shape);
         let mut out = vec![0.0; q.len()];
         attention_with(&team, &q, &kv, &rows, shape, format, None, &mut out);
@@ -197,10 +199,10 @@ fn rows_of_a_prompt_have_the_bits_of_single_rows_on_any_team() {
 
 #[test]
 fn sinks_join_the_softmax_without_a_value() {
-    let rows = rows(&[0, 64, 139, 140]);
+    let rows = rows(&[0, 64, 139, 140, 300]);
     let team = Team::new(3);
     for (shape, format) in cases() {
-        let kv = cache(shape, format, 140);
+        let kv = cache(shape, format, 300);
         let q = queries(rows.len(), shape);
         let mut out = vec![0.0; q.len()];
         // Some outweigh all that a row sees.

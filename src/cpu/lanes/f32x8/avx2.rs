@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::F32x8;
+use super::{F32x8, LANES, Strip};
 
 /// One vector. A value exists only where the machine has AVX2 and F16C: `dispatch` starts kernels with this type
 /// after it detected them. That is what makes the intrinsics below sound.
@@ -35,6 +35,8 @@ macro_rules! each_int {
 // SAFETY of the blocks without a comment: there is AVX2 and F16C, as said at the type, and memory is the caller's.
 impl F32x8 for Avx2 {
     const QUERIES: usize = 3;
+    const TOKENS: usize = 4;
+    type Strip = Self;
 
     #[inline(always)]
     fn splat(value: f32) -> Self {
@@ -49,16 +51,6 @@ impl F32x8 for Avx2 {
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
         unsafe { _mm256_storeu_ps(to, self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn load_f16(from: *const u32) -> Self {
-        Self(unsafe { _mm256_cvtph_ps(_mm_loadu_si128(from.cast())) })
-    }
-
-    #[inline(always)]
-    unsafe fn load_i8(from: *const u32) -> Self {
-        Self(unsafe { _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(from.cast()))) })
     }
 
     each_float! {
@@ -113,10 +105,41 @@ impl F32x8 for Avx2 {
     fn swap_pairs(self) -> Self {
         Self(unsafe { _mm256_permute_ps::<0b10_11_00_01>(self.0) })
     }
+}
+
+impl Strip for Avx2 {
+    const LANES: usize = LANES;
 
     #[inline(always)]
-    fn sum_each(vectors: [Self; 4]) -> [f32; 4] {
-        let [a, b, c, d] = vectors;
+    fn splat(value: f32) -> Self {
+        F32x8::splat(value)
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: the caller's.
+        unsafe { F32x8::load(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: the caller's.
+        unsafe { F32x8::store(self, to) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const u32) -> Self {
+        Self(unsafe { _mm256_cvtph_ps(_mm_loadu_si128(from.cast())) })
+    }
+
+    #[inline(always)]
+    unsafe fn load_i8(from: *const u32) -> Self {
+        Self(unsafe { _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(from.cast()))) })
+    }
+
+    #[inline(always)]
+    fn sum_each(strips: [Self; 4]) -> [f32; 4] {
+        let [a, b, c, d] = strips;
         let mut sums = [0.0; 4];
         unsafe {
             let ab = _mm256_hadd_ps(a.0, b.0);
@@ -127,5 +150,15 @@ impl F32x8 for Avx2 {
             _mm_storeu_ps(sums.as_mut_ptr(), _mm_add_ps(low, high));
         }
         sums
+    }
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        F32x8::add(self, other)
+    }
+
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        F32x8::mul(self, other)
     }
 }

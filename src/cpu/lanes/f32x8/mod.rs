@@ -24,8 +24,12 @@ pub(crate) const LANES: usize = 8;
 /// NaN that arithmetic makes is not defined. Code that is generic over this trait must inline into the function that
 /// enables the vectors, so it has no closures in its loops.
 pub(crate) trait F32x8: Copy {
-    /// Vectors of queries that fit into registers while scores of four tokens are summed.
+    /// Queries whose sums fit into registers together.
     const QUERIES: usize;
+    /// Tokens, of four, whose scores with these queries fit into registers together.
+    const TOKENS: usize;
+    /// What a register holds of a vector.
+    type Strip: Strip;
 
     /// All lanes are `value`.
     fn splat(value: f32) -> Self;
@@ -35,27 +39,23 @@ pub(crate) trait F32x8: Copy {
     /// # Safety
     /// Eight values are writable.
     unsafe fn store(self, to: *mut f32);
-    /// Decodes eight f16, the first in the low bits of the first word.
+    /// Whether [`Strip::load_f16`] decodes all of this number of vectors of eight f16.
     /// # Safety
-    /// Four words are readable.
-    unsafe fn load_f16(from: *const u32) -> Self;
-    /// Decodes this number of vectors of eight f16, with the bits of [`load_f16`](Self::load_f16).
+    /// The words are readable.
+    #[inline(always)]
+    unsafe fn loads_f16(_from: *const u32, _vectors: usize) -> bool {
+        true
+    }
+    /// Decodes this number of vectors of eight f16.
     /// # Safety
     /// The words are readable, and the values writable.
     #[inline(always)]
     unsafe fn decode_f16(from: *const u32, vectors: usize, to: *mut f32) {
-        for vector in 0..vectors {
+        for at in (0..vectors * LANES).step_by(Self::Strip::LANES) {
             // SAFETY: the caller's.
-            unsafe {
-                let lanes = Self::load_f16(from.add(vector * LANES / 2));
-                lanes.store(to.add(vector * LANES));
-            }
+            unsafe { Self::Strip::load_f16(from.add(at / 2)).store(to.add(at)) };
         }
     }
-    /// Decodes eight i8, the first in the low bits of the first word.
-    /// # Safety
-    /// Two words are readable.
-    unsafe fn load_i8(from: *const u32) -> Self;
 
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
@@ -87,9 +87,6 @@ pub(crate) trait F32x8: Copy {
 
     /// Swaps lanes 0 and 1, 2 and 3, and so on.
     fn swap_pairs(self) -> Self;
-    /// The sum of the lanes of each vector, in the order of [`sum`].
-    fn sum_each(vectors: [Self; 4]) -> [f32; 4];
-
     /// The lanes.
     #[inline(always)]
     fn to_array(self) -> [f32; LANES] {
@@ -141,6 +138,34 @@ pub(crate) trait F32x8: Copy {
         }
         lanes[0]
     }
+}
+
+/// The lanes of a vector that one register holds: all of them, or a half. Operations have the bits of those of [`F32x8`].
+pub(crate) trait Strip: Copy {
+    /// Lanes of a strip; divides [`LANES`].
+    const LANES: usize;
+
+    /// All lanes are `value`.
+    fn splat(value: f32) -> Self;
+    /// # Safety
+    /// The values are readable.
+    unsafe fn load(from: *const f32) -> Self;
+    /// # Safety
+    /// The values are writable.
+    unsafe fn store(self, to: *mut f32);
+    /// Decodes f16, the first in the low bits of the first word. All are finite, unless [`F32x8::loads_f16`] says that
+    /// they need not be.
+    /// # Safety
+    /// The words are readable.
+    unsafe fn load_f16(from: *const u32) -> Self;
+    /// Decodes i8, the first in the low bits of the first word.
+    /// # Safety
+    /// The words are readable.
+    unsafe fn load_i8(from: *const u32) -> Self;
+    fn add(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+    /// The sum of the lanes of each strip, in the order of [`sum`]. Those of a vector are the sums of its strips.
+    fn sum_each(strips: [Self; 4]) -> [f32; 4];
 }
 
 /// All lanes have the bits of `value`.

@@ -1,6 +1,6 @@
 //! Eight lanes in an array: the definition of every operation, and the fallback where there are no vectors.
 
-use super::{F32x8, LANES, sum};
+use super::{F32x8, LANES, Strip, sum};
 
 /// Eight values, one after the other.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +29,8 @@ pub(crate) fn f16_to_f32(half: u16) -> f32 {
 
 impl F32x8 for Scalar {
     const QUERIES: usize = 1;
+    const TOKENS: usize = 4;
+    type Strip = Self;
 
     #[inline(always)]
     fn splat(value: f32) -> Self {
@@ -45,20 +47,6 @@ impl F32x8 for Scalar {
     unsafe fn store(self, to: *mut f32) {
         // SAFETY: the caller's.
         unsafe { to.cast::<[f32; LANES]>().write_unaligned(self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn load_f16(from: *const u32) -> Self {
-        // SAFETY: the caller's.
-        let words = unsafe { from.cast::<[u32; 4]>().read_unaligned() };
-        lanes!(i => f16_to_f32((words[i / 2] >> (16 * (i % 2))) as u16))
-    }
-
-    #[inline(always)]
-    unsafe fn load_i8(from: *const u32) -> Self {
-        // SAFETY: the caller's.
-        let words = unsafe { from.cast::<[u32; 2]>().read_unaligned() };
-        lanes!(i => f32::from((words[i / 4] >> (8 * (i % 4))) as i8))
     }
 
     #[inline(always)]
@@ -149,10 +137,55 @@ impl F32x8 for Scalar {
     fn swap_pairs(self) -> Self {
         lanes!(i => self.0[i ^ 1])
     }
+}
+
+impl Strip for Scalar {
+    const LANES: usize = LANES;
 
     #[inline(always)]
-    fn sum_each(vectors: [Self; 4]) -> [f32; 4] {
-        let [a, b, c, d] = vectors;
+    fn splat(value: f32) -> Self {
+        F32x8::splat(value)
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: the caller's.
+        unsafe { F32x8::load(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: the caller's.
+        unsafe { F32x8::store(self, to) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const u32) -> Self {
+        // SAFETY: the caller's.
+        let words = unsafe { from.cast::<[u32; 4]>().read_unaligned() };
+        lanes!(i => f16_to_f32((words[i / 2] >> (16 * (i % 2))) as u16))
+    }
+
+    #[inline(always)]
+    unsafe fn load_i8(from: *const u32) -> Self {
+        // SAFETY: the caller's.
+        let words = unsafe { from.cast::<[u32; 2]>().read_unaligned() };
+        lanes!(i => f32::from((words[i / 4] >> (8 * (i % 4))) as i8))
+    }
+
+    #[inline(always)]
+    fn sum_each(strips: [Self; 4]) -> [f32; 4] {
+        let [a, b, c, d] = strips;
         [sum(a.0), sum(b.0), sum(c.0), sum(d.0)]
+    }
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        F32x8::add(self, other)
+    }
+
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        F32x8::mul(self, other)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::arch::wasm32::*;
 
-use super::{F32x8, LANES};
+use super::{F32x8, LANES, Strip};
 
 /// Lanes 0 to 3 and 4 to 7.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +16,10 @@ macro_rules! each {
         }
     )*};
 }
+
+/// Lanes 0 to 3 or 4 to 7.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Half(v128);
 
 /// The values of four finite f16, each extended with its sign to 32 bits.
 #[inline(always)]
@@ -43,7 +47,9 @@ fn add_neighbours(a: v128, b: v128) -> v128 {
 }
 
 impl F32x8 for Simd128 {
-    const QUERIES: usize = 1;
+    const QUERIES: usize = 3;
+    const TOKENS: usize = 2;
+    type Strip = Half;
 
     #[inline(always)]
     fn splat(value: f32) -> Self {
@@ -66,13 +72,14 @@ impl F32x8 for Simd128 {
     }
 
     #[inline(always)]
-    unsafe fn load_f16(from: *const u32) -> Self {
-        // SAFETY: the caller's.
-        let halves = unsafe { v128_load(from.cast()) };
-        Self(
-            f16_to_f32(i32x4_extend_low_i16x8(halves)),
-            f16_to_f32(i32x4_extend_high_i16x8(halves)),
-        )
+    unsafe fn loads_f16(from: *const u32, vectors: usize) -> bool {
+        let mut largest = i16x8_splat(0);
+        for vector in 0..vectors {
+            // SAFETY: the caller's.
+            let halves = unsafe { v128_load(from.add(vector * LANES / 2).cast()) };
+            largest = i16x8_max(largest, v128_and(halves, i16x8_splat(0x7fff)));
+        }
+        !v128_any_true(i16x8_gt(largest, i16x8_splat(0x7bff)))
     }
 
     #[inline(always)]
@@ -90,24 +97,14 @@ impl F32x8 for Simd128 {
             }
         }
         if v128_any_true(i16x8_gt(largest, i16x8_splat(0x7bff))) {
-            for vector in 0..vectors {
+            for at in (0..vectors * LANES).step_by(Half::LANES) {
                 // SAFETY: the caller's.
                 unsafe {
-                    let lanes = Self::load_f16(from.add(vector * LANES / 2));
-                    lanes.store(to.add(vector * LANES));
+                    let halves = i32x4_load_extend_i16x4(from.add(at / 2).cast());
+                    Half(f16_to_f32(halves)).store(to.add(at));
                 }
             }
         }
-    }
-
-    #[inline(always)]
-    unsafe fn load_i8(from: *const u32) -> Self {
-        // SAFETY: the caller's.
-        let wide = i16x8_extend_low_i8x16(unsafe { v128_load64_zero(from.cast()) });
-        Self(
-            f32x4_convert_i32x4(i32x4_extend_low_i16x8(wide)),
-            f32x4_convert_i32x4(i32x4_extend_high_i16x8(wide)),
-        )
     }
 
     each! {
@@ -175,15 +172,61 @@ impl F32x8 for Simd128 {
             i32x4_shuffle::<1, 0, 3, 2>(self.1, self.1),
         )
     }
+}
+
+impl Strip for Half {
+    const LANES: usize = 4;
 
     #[inline(always)]
-    fn sum_each(vectors: [Self; 4]) -> [f32; 4] {
-        let [a, b, c, d] = vectors;
-        let low = add_neighbours(add_neighbours(a.0, b.0), add_neighbours(c.0, d.0));
-        let high = add_neighbours(add_neighbours(a.1, b.1), add_neighbours(c.1, d.1));
+    fn splat(value: f32) -> Self {
+        Self(f32x4_splat(value))
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: the caller's.
+        Self(unsafe { v128_load(from.cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: the caller's.
+        unsafe { v128_store(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const u32) -> Self {
+        // SAFETY: the caller's.
+        Self(finite_f16_to_f32(unsafe {
+            i32x4_load_extend_i16x4(from.cast())
+        }))
+    }
+
+    #[inline(always)]
+    unsafe fn load_i8(from: *const u32) -> Self {
+        // SAFETY: the caller's.
+        let bytes = unsafe { v128_load32_zero(from) };
+        let words = i32x4_extend_low_i16x8(i16x8_extend_low_i8x16(bytes));
+        Self(f32x4_convert_i32x4(words))
+    }
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        Self(f32x4_add(self.0, other.0))
+    }
+
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        Self(f32x4_mul(self.0, other.0))
+    }
+
+    #[inline(always)]
+    fn sum_each(strips: [Self; 4]) -> [f32; 4] {
+        let [a, b, c, d] = strips;
+        let pairs = [add_neighbours(a.0, b.0), add_neighbours(c.0, d.0)];
         let mut sums = [0.0; 4];
         // SAFETY: the array has four values.
-        unsafe { v128_store(sums.as_mut_ptr().cast(), f32x4_add(low, high)) };
+        unsafe { v128_store(sums.as_mut_ptr().cast(), add_neighbours(pairs[0], pairs[1])) };
         sums
     }
 }

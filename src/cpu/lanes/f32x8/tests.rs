@@ -40,8 +40,8 @@ impl Kernel for All<'_> {
                 out.extend(bits(&lanes.to_array()));
             }
             out.push(a.any_negative().into());
-            let sums = L::sum_each([a, b, a.mul(b), a.sub(b)]);
-            for (sum, of) in sums.into_iter().zip([a, b, a.mul(b), a.sub(b)]) {
+            let each = [a, b, a.mul(b), a.sub(b)];
+            for (sum, of) in sum_each(each).into_iter().zip(each) {
                 if !sum.is_nan() {
                     assert_eq!(sum.to_bits(), of.sum().to_bits());
                     out.push(sum.to_bits());
@@ -51,6 +51,47 @@ impl Kernel for All<'_> {
         }
         out
     }
+}
+
+/// The sum of each vector, by those of their strips.
+fn sum_each<L: F32x8>(vectors: [L; 4]) -> [f32; 4] {
+    let lanes = vectors.map(L::to_array);
+    let mut sums = [0.0; 4];
+    for at in (0..LANES).step_by(L::Strip::LANES) {
+        // SAFETY: the lanes are there.
+        let strips = lanes
+            .each_ref()
+            .map(|lanes| unsafe { L::Strip::load(lanes.as_ptr().add(at)) });
+        let more = L::Strip::sum_each(strips);
+        sums = if at == 0 {
+            more
+        } else {
+            std::array::from_fn(|i| sums[i] + more[i])
+        };
+    }
+    sums
+}
+
+/// # Safety
+/// There are four words.
+unsafe fn load_f16<L: F32x8>(words: *const u32) -> [f32; LANES] {
+    let mut lanes = [0.0; LANES];
+    for at in (0..LANES).step_by(L::Strip::LANES) {
+        // SAFETY: the caller's.
+        unsafe { L::Strip::load_f16(words.add(at / 2)).store(lanes.as_mut_ptr().add(at)) };
+    }
+    lanes
+}
+
+/// # Safety
+/// There are two words.
+unsafe fn load_i8<L: F32x8>(words: *const u32) -> [f32; LANES] {
+    let mut lanes = [0.0; LANES];
+    for at in (0..LANES).step_by(L::Strip::LANES) {
+        // SAFETY: the caller's.
+        unsafe { L::Strip::load_i8(words.add(at / 4)).store(lanes.as_mut_ptr().add(at)) };
+    }
+    lanes
 }
 
 /// Every f16 and every i8 in every lane.
@@ -70,14 +111,14 @@ impl Kernel for Decoded {
             let words = [pair(0), pair(0x1ff), pair(0x200), pair(0x3ff)];
             if half & 0x7c00 != 0x7c00 {
                 // SAFETY: there are four words.
-                out.extend(bits(&unsafe { L::load_f16(words.as_ptr()) }.to_array()));
+                out.extend(bits(&unsafe { load_f16::<L>(words.as_ptr()) }));
             }
             let words = [u32::from(half), u32::from(half) << 8];
             // SAFETY: there are two words.
-            out.extend(bits(&unsafe { L::load_i8(words.as_ptr()) }.to_array()));
+            out.extend(bits(&unsafe { load_i8::<L>(words.as_ptr()) }));
             let words = [u32::from(half); 4];
             // SAFETY: there are four words.
-            out.extend(bits(&unsafe { L::load_f16(words.as_ptr()) }.to_array()));
+            out.extend(bits(&unsafe { load_f16::<L>(words.as_ptr()) }));
         }
         out
     }

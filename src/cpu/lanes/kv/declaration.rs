@@ -1,6 +1,6 @@
 //! The declaration in the file of a format of the KV cache.
 
-use crate::lanes::f32x8::{F32x8, LANES};
+use crate::lanes::f32x8::{F32x8, LANES, Strip};
 
 /// The sizes of a format, and how the kernels of the CPU device read it. The kernel module compiles this, too: see `module.rs`.
 pub(crate) trait Elements {
@@ -9,19 +9,27 @@ pub(crate) trait Elements {
     /// Words of a block.
     const BLOCK_WORDS: usize;
 
-    /// Elements `8 * vector..8 * vector + 8` of the head whose first word is `head`.
+    /// A strip of elements, the first of which is element `at` of the head whose first word is `head`.
+    /// # Safety
+    /// The head has these elements, and `at` is a multiple of the lanes of a strip.
+    unsafe fn load<S: Strip>(head: *const u32, at: usize) -> S;
+
+    /// Whether [`load`](Self::load) has the bits of [`decode`](Self::decode) for the first `vectors` vectors of the head.
     /// # Safety
     /// The head has these elements.
-    unsafe fn load<L: F32x8>(head: *const u32, vector: usize) -> L;
+    #[inline(always)]
+    unsafe fn loads<L: F32x8>(_head: *const u32, _vectors: usize) -> bool {
+        true
+    }
 
-    /// Writes the first `vectors` vectors of the head to `to`, with the bits of [`load`](Self::load).
+    /// Writes the first `vectors` vectors of the head to `to`.
     /// # Safety
     /// The head has these elements, and `to` a place for them.
     #[inline(always)]
     unsafe fn decode<L: F32x8>(head: *const u32, vectors: usize, to: *mut f32) {
-        for vector in 0..vectors {
+        for at in (0..vectors * LANES).step_by(L::Strip::LANES) {
             // SAFETY: the caller's.
-            unsafe { Self::load::<L>(head, vector).store(to.add(vector * LANES)) };
+            unsafe { Self::load::<L::Strip>(head, at).store(to.add(at)) };
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Declaration, Elements};
 use crate::half::{f16_from_f32, f16_to_f32};
-use crate::lanes::f32x8::{F32x8, LANES};
+use crate::lanes::f32x8::{F32x8, Strip};
 
 pub(crate) struct Format;
 
@@ -11,9 +11,15 @@ impl Elements for Format {
     const BLOCK_WORDS: usize = 2;
 
     #[inline(always)]
-    unsafe fn load<L: F32x8>(head: *const u32, vector: usize) -> L {
+    unsafe fn load<S: Strip>(head: *const u32, at: usize) -> S {
         // SAFETY: the caller's.
-        unsafe { L::load_f16(head.add(vector * LANES / 2)) }
+        unsafe { S::load_f16(head.add(at / 2)) }
+    }
+
+    #[inline(always)]
+    unsafe fn loads<L: F32x8>(head: *const u32, vectors: usize) -> bool {
+        // SAFETY: the caller's.
+        unsafe { L::loads_f16(head, vectors) }
     }
 
     #[inline(always)]

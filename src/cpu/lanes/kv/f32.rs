@@ -1,7 +1,7 @@
 //! f32 elements: exact.
 
 use super::{Declaration, Elements};
-use crate::lanes::f32x8::{F32x8, LANES};
+use crate::lanes::f32x8::Strip;
 
 pub(crate) struct Format;
 
@@ -10,9 +10,9 @@ impl Elements for Format {
     const BLOCK_WORDS: usize = 4;
 
     #[inline(always)]
-    unsafe fn load<L: F32x8>(head: *const u32, vector: usize) -> L {
+    unsafe fn load<S: Strip>(head: *const u32, at: usize) -> S {
         // SAFETY: the caller's.
-        unsafe { L::load(head.add(vector * LANES).cast()) }
+        unsafe { S::load(head.add(at).cast()) }
     }
 }
 

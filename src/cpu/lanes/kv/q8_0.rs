@@ -1,7 +1,7 @@
 //! Blocks of 32 elements of a head: an f32 scale, then 32 i8, each the element divided by the scale.
 
 use super::{Declaration, Elements};
-use crate::lanes::f32x8::{F32x8, LANES, splat_bits};
+use crate::lanes::f32x8::{LANES, Strip};
 
 pub(crate) struct Format;
 
@@ -10,13 +10,12 @@ impl Elements for Format {
     const BLOCK_WORDS: usize = 1 + Self::BLOCK_LEN / 4;
 
     #[inline(always)]
-    unsafe fn load<L: F32x8>(head: *const u32, vector: usize) -> L {
-        let vectors = Self::BLOCK_LEN / LANES;
+    unsafe fn load<S: Strip>(head: *const u32, at: usize) -> S {
         // SAFETY: the caller's.
         unsafe {
-            let block = head.add(vector / vectors * Self::BLOCK_WORDS);
-            let quants = L::load_i8(block.add(1 + vector % vectors * LANES / 4));
-            quants.mul(splat_bits(*block))
+            let block = head.add(at / Self::BLOCK_LEN * Self::BLOCK_WORDS);
+            let quants = S::load_i8(block.add(1 + at % Self::BLOCK_LEN / 4));
+            quants.mul(S::splat(f32::from_bits(*block)))
         }
     }
 }
