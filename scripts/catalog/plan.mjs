@@ -68,7 +68,7 @@ export async function numbersOfShape(shape) {
     truncateSync(path, sparseBytes);
     const { projectorBytes = 0 } = shape;
     const { architecture, ...numbers } = await numbersOf(() => openLocal(path), projectorBytes);
-    const bytes = (shape.folderBytes ?? fileBytes) + projectorBytes;
+    const bytes = (shape.publishedBytes ?? fileBytes) + projectorBytes;
     return { ...numbers, bytes, verified: "shape" };
   } finally {
     rmSync(folder, { recursive: true, force: true });

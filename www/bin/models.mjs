@@ -8,7 +8,7 @@ export const USAGE = `Usage: inpage models [NAME ...] [options]
 Lists the models of the catalog, which the other commands and createEngine take by name. With names, everything that
 the catalog has about these models. Sizes marked with ~ are computed from the architecture, not from the file.
 
-  --task TASK          only models for chat, reasoning, code, vision or embedding
+  --task TASK          only models for chat, reasoning, code, vision, embedding or rerank
   --language TAG       only models whose makers name this language, such as de
   --max-bytes SIZE     only models whose files have at most this size: 800MB, 1.5GB, 1GiB or a number of bytes
   --max-memory SIZE    only models that need at most this memory with a context of 4,096 tokens
@@ -20,7 +20,7 @@ Exit status: 0 models were listed, 1 none fits or a name does not exist, 2 wrong
 
 const NONE = 1;
 const WRONG_USAGE = 2;
-const TASKS = ["chat", "reasoning", "code", "vision", "embedding"];
+const TASKS = ["chat", "reasoning", "code", "vision", "embedding", "rerank"];
 const UNITS = { "": 1, KB: 1e3, MB: 1e6, GB: 1e9, KIB: 2 ** 10, MIB: 2 ** 20, GIB: 2 ** 30 };
 
 const OPTIONS = {

@@ -113,6 +113,10 @@ const gallery = new Gallery({
     tabs.show("search");
     void search.model.load(chosen);
   },
+  useToRank(chosen) {
+    tabs.show("search");
+    void search.ranker.load(chosen);
+  },
   onDeleted: deleted,
 });
 const sample = setUpSample(tabs.shown);
@@ -124,7 +128,8 @@ const showTour = setUpTour({
 
 /** Shows which models are stored and in use, and how fast they are. */
 async function showStorage() {
-  const used = [isReady ? model.choice?.name : undefined, search.model.choice?.name];
+  const { model: finder, ranker } = search;
+  const used = [isReady ? model.choice?.name : undefined, finder.choice?.name, ranker.choice?.name];
   await Promise.all([showFiles(), gallery.refresh(used, model.info)]);
 }
 
@@ -198,6 +203,7 @@ byId("chat-simple", HTMLButtonElement).addEventListener("click", () => {
 });
 byId("chat-choose", HTMLButtonElement).addEventListener("click", () => showModels("chat"));
 byId("search-choose", HTMLButtonElement).addEventListener("click", () => showModels("embedding"));
+byId("rank-choose", HTMLButtonElement).addEventListener("click", () => showModels("rerank"));
 byId("chat-stories", HTMLButtonElement).addEventListener("click", () => tabs.show("write"));
 // On a phone, the text should be visible first.
 byId("sampling-card", HTMLDetailsElement).open = matchMedia("(min-width: 56rem)").matches;

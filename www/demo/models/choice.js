@@ -23,7 +23,7 @@ import { isFileOf } from "./places.js";
 /** The model of the package. @type {Choice} */
 export const EMBEDDED = { name: "tales", option: "embedded" };
 
-/** What a model is used for; each use has its own last model. @typedef {"model" | "search-model"} Use */
+/** What a model is used for; each use has its own last model. @typedef {"model" | "search-model" | "rank-model"} Use */
 
 /**
  * @param {Choice} choice
@@ -65,7 +65,7 @@ export function recallChoice(use = "model") {
  * @param {CachedFile[]} deleted
  */
 export function forgetDeleted(deleted) {
-  for (const use of /** @type {const} */ (["model", "search-model"])) {
+  for (const use of /** @type {const} */ (["model", "search-model", "rank-model"])) {
     const last = recallChoice(use);
     if (last === undefined || "fileName" in last) continue;
     if (deleted.some(({ key }) => isFileOf(key, last.choice.option))) remember(use, "null");

@@ -2,7 +2,7 @@
 
 import type { CatalogFacts } from "./types.js";
 
-/** The models of a family are in the order of their size; embeddings are at the end. */
+/** The models of a family are in the order of their size; embeddings and rerankers are at the end. */
 export const FACTS: readonly CatalogFacts[] = [
   {
     name: "smollm2-135m-instruct",
@@ -1223,6 +1223,44 @@ export const FACTS: readonly CatalogFacts[] = [
     sources: [
       "https://huggingface.co/Qwen/Qwen3-Embedding-0.6B",
       "https://huggingface.co/Qwen/Qwen3-Embedding-0.6B-GGUF",
+    ],
+  },
+  {
+    name: "bge-reranker-v2-m3",
+    title: "BGE Reranker v2 M3",
+    family: "BGE",
+    tasks: ["rerank"],
+    files: {
+      model:
+        "hf:gpustack/bge-reranker-v2-m3-GGUF/bge-reranker-v2-m3-Q8_0.gguf@3093af03b1a635e67b084b1d8c03c5f5e020fd05",
+    },
+    type: "Q8_0",
+    licence: "Apache-2.0",
+    released: "2024-03",
+    languages: ["mul"],
+    goodFor: "The order of passages for a query, in more than 100 languages.",
+    sources: [
+      "https://huggingface.co/BAAI/bge-reranker-v2-m3",
+      "https://huggingface.co/gpustack/bge-reranker-v2-m3-GGUF",
+    ],
+  },
+  {
+    name: "qwen3-reranker-0.6b",
+    title: "Qwen3 Reranker 0.6B",
+    family: "Qwen3",
+    tasks: ["rerank"],
+    files: {
+      model:
+        "hf:ggml-org/Qwen3-Reranker-0.6B-Q8_0-GGUF/qwen3-reranker-0.6b-q8_0.gguf@a02f48bb4f057028298c21fa033da2b30d7742d5",
+    },
+    type: "Q8_0",
+    licence: "Apache-2.0",
+    released: "2025-06",
+    languages: ["mul"],
+    goodFor: "The order of long passages and code for a query, in more than 100 languages.",
+    sources: [
+      "https://huggingface.co/Qwen/Qwen3-Reranker-0.6B",
+      "https://huggingface.co/ggml-org/Qwen3-Reranker-0.6B-Q8_0-GGUF",
     ],
   },
 ];

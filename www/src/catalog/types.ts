@@ -1,7 +1,7 @@
 //! What the catalog says about a model.
 
-/** The tasks that a model can be used for. `reasoning` models write their thoughts before the answer. */
-export type CatalogTask = "chat" | "reasoning" | "code" | "vision" | "embedding";
+/** The tasks that a model can be used for. `reasoning` models write their thoughts before the answer; those that rerank do nothing else. */
+export type CatalogTask = "chat" | "reasoning" | "code" | "vision" | "embedding" | "rerank";
 
 /** The files of a model, as `createEngine` takes them. */
 export interface CatalogFiles {

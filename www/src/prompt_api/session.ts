@@ -155,18 +155,16 @@ export class LanguageModelSession extends EventTarget {
 
   /** The tokens of a prompt by itself: what its messages add to a conversation. */
   async measureContextUsage(input: PromptInput, options: PromptOptions = {}): Promise<number> {
-    const { signal, responseConstraint, omitResponseConstraintInput = false } = options;
-    this.#throwIfEnded(signal);
+    const { signal: given, responseConstraint, omitResponseConstraintInput = false } = options;
+    this.#throwIfEnded(given);
+    const signal = this.#ending(given);
     if (omitResponseConstraintInput && responseConstraint === undefined) {
       throw new TypeError("omitResponseConstraintInput is for a responseConstraint");
     }
-    const { messages } = await this.#read(input);
-    try {
-      return await this.#measure(messages, false, signal);
-    } catch (error) {
-      this.#throwIfEnded(signal);
-      throw error;
-    }
+    const measuring = this.#read(input).then(({ messages }) =>
+      this.#measure(messages, false, signal),
+    );
+    return orAborted(measuring, signal);
   }
 
   measureInputUsage(input: PromptInput, options: PromptOptions = {}): Promise<number> {
@@ -194,6 +192,11 @@ export class LanguageModelSession extends EventTarget {
     given?.throwIfAborted();
   }
 
+  /** Aborts with the session, or when the given signal does. */
+  #ending(given: AbortSignal | undefined): AbortSignal {
+    return anyOf([this.#ended.signal, ...(given ? [given] : [])]);
+  }
+
   #read(input: PromptInput): Promise<ReadPrompt> {
     const read = readPrompt(input, this.#start.takesImages);
     // It may be awaited later than it fails.
@@ -214,7 +217,7 @@ export class LanguageModelSession extends EventTarget {
   /** Waits until what was asked before is done. `free` must be called. */
   async #turn(given: AbortSignal | undefined): Promise<{ signal: AbortSignal; free: () => void }> {
     this.#throwIfEnded(given);
-    const signal = anyOf([this.#ended.signal, ...(given ? [given] : [])]);
+    const signal = this.#ending(given);
     const before = this.#last;
     let free = () => {};
     const turn = new Promise<void>((resolve) => {
