@@ -37,7 +37,9 @@ export async function pixelsOf(
   if ("decode" in drawn) await drawn.decode();
   const width = "naturalWidth" in drawn ? drawn.naturalWidth : drawn.width;
   const height = "naturalHeight" in drawn ? drawn.naturalHeight : drawn.height;
-  if (!(width > 0 && height > 0)) throw new TypeError(`it is ${width}x${height} pixels`);
+  if (!(width > 0 && height > 0)) {
+    throw new DOMException(`it is ${width}x${height} pixels`, "InvalidStateError");
+  }
   const canvas = new OffscreenCanvas(width, height);
   const context = canvas.getContext("2d");
   if (context === null) throw new TypeError("there is no 2D canvas");
