@@ -41,7 +41,8 @@ function checkSchema(name: string, schema: object): void {
   const place = `tools: the inputSchema of ${name}`;
   const given: unknown = schema;
   if (typeof given !== "object" || given === null) throw new TypeError(`${place} is no object`);
-  const { type, properties = {}, required = [] } = JSON.parse(JSON.stringify(given));
+  JSON.stringify(given);
+  const { type, properties = {}, required = [] } = given as Record<string, unknown>;
   if (type !== "object") throw new TypeError(`${place} has not the type object`);
   if (typeof properties !== "object") throw new TypeError(`${place}: properties is no object`);
   if (!Array.isArray(required)) throw new TypeError(`${place}: required is no array`);
