@@ -224,6 +224,6 @@ export const SHAPES = {
   "all-minilm-l6-v2": {
     ...{ ...bert, layers: 6, dim: 384, ffn: 1536, heads: 12, kvHeads: 12, headDim: 32 },
     // A folder in f32, quantized while it is loaded.
-    ...{ type: "Q8_0", pooling: 1, folderBytes: 90_868_376 },
+    ...{ type: "Q8_0", pooling: 1 },
   },
 };

@@ -24,7 +24,8 @@ const TALES = readFileSync(join(root, "www/models/tales.gguf"));
 const LLAMA = readFileSync(join(root, "tests/parity/models/llama.gguf"));
 
 /** The path of a model's file on the hub's second server. */
-const pathOf = (reference) => reference.replace(/^hf:([^/]+\/[^/]+)\/(.*)$/, "/$1/main/$2");
+const pathOf = (reference) =>
+  new URL(resolveModel(reference).location.urls[0]).pathname.replace("/resolve/", "/");
 const entryOf = (name) => catalog.find((model) => model.name === name);
 const faithfulFile = (name) => {
   const { header, sparseBytes } = headerOf(SHAPES[name]);
@@ -187,7 +188,7 @@ describe("inpage models", () => {
 describe("inpage pull", () => {
   test("stores a model, which then needs no network", async () => {
     await cache.delete({
-      url: `${hub.hub.origin}${pathOf(entryOf(NAME).files.model).replace("/main/", "/resolve/main/")}`,
+      url: resolveModel(entryOf(NAME).files.model, { baseURL: hub.hub.origin }).location.urls[0],
     });
     const { status, stdout, stderr } = await command("pull", NAME);
     assert.deepEqual([status, stderr], [0, ""]);

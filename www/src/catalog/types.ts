@@ -64,10 +64,11 @@ export interface CatalogNumbers {
   /** The largest buffer that a kernel has to see as a whole, with a context of 4,096 tokens. */
   largestBufferBytes: number;
   /**
-   * `headers`: computed from the headers of the real files. `shape`: from the published numbers of the architecture, without
-   * the files; `bytes` and memory are approximate within a few percent.
+   * `headers`: computed from the headers of the real files. Otherwise from the published numbers of the architecture, without the files:
+   * memory is approximate within a few percent, and so is `bytes` for `shape`. For `size`, `bytes` is the size of the files as several public
+   * projects record it.
    */
-  verified: "headers" | "shape";
+  verified: "headers" | "size" | "shape";
 }
 
 /** A model of the catalog. */
