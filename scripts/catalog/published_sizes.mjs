@@ -17,6 +17,7 @@ export const PUBLISHED_BYTES = {
   "tinyllama-1.1b-chat": 668_788_096,
   "gemma-3-1b-it": 806_058_240,
   "gemma-3-4b-it": 2_489_757_856,
+  "lfm2.5-1.2b-instruct": 730_895_168,
   "lfm2-1.2b": 730_893_248,
   "smolvlm-256m-instruct": 175_054_528,
   "qwen3-embedding-0.6b": 639_150_592,

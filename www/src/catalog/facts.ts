@@ -227,6 +227,12 @@ export const FACTS: readonly CatalogFacts[] = [
     licence: "Apache-2.0",
     released: "2026-03",
     languages: ["en", "zh", "mul"],
+    sampling: {
+      temperature: 1,
+      top_p: 1,
+      top_k: 20,
+      presence_penalty: 2,
+    },
     goodFor:
       "Short answers and questions about images on phones; long contexts take little memory.",
     sources: [
@@ -857,10 +863,17 @@ export const FACTS: readonly CatalogFacts[] = [
     licence: "LFM Open License v1.0",
     released: "2026-01",
     languages: ["en", "ar", "zh", "fr", "de", "ja", "ko", "es"],
+    sampling: {
+      temperature: 0.1,
+      top_p: 0.1,
+      top_k: 50,
+      repetition_penalty: 1.05,
+    },
     goodFor: "Fast chat on phones and the CPU; long contexts take little memory.",
     sources: [
       "https://huggingface.co/LiquidAI/LFM2.5-1.2B-Instruct",
       "https://huggingface.co/LiquidAI/LFM2.5-1.2B-Instruct-GGUF",
+      "https://docs.liquid.ai/docs/key-concepts/text-generation-and-prompting",
     ],
   },
   {
@@ -878,11 +891,13 @@ export const FACTS: readonly CatalogFacts[] = [
     sampling: {
       temperature: 0.3,
       min_p: 0.15,
+      repetition_penalty: 1.05,
     },
     goodFor: "Fast extraction and short answers on phones.",
     sources: [
       "https://huggingface.co/LiquidAI/LFM2-350M",
       "https://huggingface.co/LiquidAI/LFM2-350M-GGUF",
+      "https://docs.liquid.ai/docs/key-concepts/text-generation-and-prompting",
     ],
   },
   {
@@ -900,11 +915,13 @@ export const FACTS: readonly CatalogFacts[] = [
     sampling: {
       temperature: 0.3,
       min_p: 0.15,
+      repetition_penalty: 1.05,
     },
     goodFor: "Fast chat on phones; long contexts take little memory.",
     sources: [
       "https://huggingface.co/LiquidAI/LFM2-700M",
       "https://huggingface.co/LiquidAI/LFM2-700M-GGUF",
+      "https://docs.liquid.ai/docs/key-concepts/text-generation-and-prompting",
     ],
   },
   {
@@ -923,11 +940,13 @@ export const FACTS: readonly CatalogFacts[] = [
     sampling: {
       temperature: 0.3,
       min_p: 0.15,
+      repetition_penalty: 1.05,
     },
     goodFor: "Fast chat on phones and the CPU; long contexts take little memory.",
     sources: [
       "https://huggingface.co/LiquidAI/LFM2-1.2B",
       "https://huggingface.co/LiquidAI/LFM2-1.2B-GGUF",
+      "https://docs.liquid.ai/docs/key-concepts/text-generation-and-prompting",
     ],
   },
   {

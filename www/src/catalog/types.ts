@@ -19,6 +19,8 @@ export interface CatalogSampling {
   top_p?: number;
   top_k?: number;
   min_p?: number;
+  presence_penalty?: number;
+  repetition_penalty?: number;
 }
 
 /** The facts that people know about a model. */
@@ -40,7 +42,7 @@ export interface CatalogFacts {
   released: string;
   /** Parameters that a token uses, of a mixture of experts. */
   activeParameters?: number;
-  /** Absent if the makers recommend nothing. */
+  /** Absent if the makers recommend nothing, or nothing that the sources tell. */
   sampling?: CatalogSampling;
   /** One line on what it is good for. */
   goodFor: string;
