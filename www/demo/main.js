@@ -164,9 +164,9 @@ function load(chosen) {
 }
 
 /** Whether the last load of a model ended with its tab. @param {Choice} chosen */
-async function hasCrashed({ option, device = "auto" }) {
-  const crash = await previousLoadCrashed({ model: option, device }).catch(() => undefined);
-  return crash !== undefined;
+async function hasCrashed({ option, device }) {
+  const options = { model: option, ...(device !== undefined && { device }) };
+  return (await previousLoadCrashed(options).catch(() => undefined)) !== undefined;
 }
 
 /** What was deleted is not downloaded again at the next visit. @param {CachedFile[]} files */
