@@ -31,8 +31,9 @@ const entry = (name, fields) => ({
   ...fields,
 });
 
+const SAMPLING = { temperature: 0.2, top_k: 40, repetition_penalty: 1.05 };
 const MODELS = [
-  entry("small", { advice: { tokensPerSecond: 33 }, sampling: { temperature: 0.2, top_k: 40 } }),
+  entry("small", { advice: { tokensPerSecond: 33 }, sampling: SAMPLING }),
   entry("sees", {
     tasks: ["vision", "chat"],
     files: { model: "/models/tales.gguf?sees", projector: "/models/tales.gguf?tower" },
@@ -88,6 +89,15 @@ describe("the gallery of the demo", () => {
     assert.deepEqual(await names(), ["tales", "sees"]);
   });
 
+  /** The code of a completion that was written now. */
+  async function written() {
+    await openTab(page, "write");
+    await page.fill("#prompt", "count:1");
+    await page.click("#generate");
+    await says(page, "#run-state", /Done/);
+    return page.textContent("#code");
+  }
+
   test("a download begins after consent, and a stored model is used at once and deleted", async () => {
     const requests = [];
     page.on("request", (request) => requests.push(request.url()));
@@ -118,6 +128,7 @@ describe("the gallery of the demo", () => {
     assert.equal(await page.inputValue("[name=top_k]"), "40");
     // A chat is what it is for.
     assert.equal(await page.isVisible("#chat-panel"), true);
+    assert.match(await written(), /repetition_penalty: 1\.05/);
     await openTab(page, "models");
     await says(page, '[data-model="small"] h3', /^SMALL in use stored$/);
     assert.deepEqual((await names()).slice(0, 2), ["tales", "small"]);
@@ -131,6 +142,7 @@ describe("the gallery of the demo", () => {
     await says(page, "#model-name", /^tales$/);
     await ready(page);
     assert.equal(await page.inputValue("[name=temperature]"), "0.7");
+    assert.doesNotMatch(await written(), /repetition_penalty/);
     await openTab(page, "models");
     await card("small").getByRole("button", { name: "Use" }).click();
     await says(page, "#model-name", /^SMALL$/);

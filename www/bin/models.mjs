@@ -89,18 +89,20 @@ function bytesOf(name, text) {
   return Number(number) * UNITS[(unit ?? "").toUpperCase()];
 }
 
-const size = (bytes, verified) =>
-  `${verified === "headers" ? "" : "~"}${
+const size = (bytes, isExact) =>
+  `${isExact ? "" : "~"}${
     bytes >= 1e9 ? `${(bytes / 1e9).toFixed(2)} GB` : `${Math.round(bytes / 1e6)} MB`
   }`;
+const downloadOf = ({ bytes, verified }) => size(bytes, verified !== "shape");
+const memoryOf = ({ memory, verified }, context) => size(memory[context], verified === "headers");
 
 function tableText(listed) {
-  const rows = listed.map(({ name, tasks, bytes, memory, licence, verified }) => [
-    name,
-    tasks.join(", "),
-    size(bytes, verified),
-    size(memory.context4k, verified),
-    licence,
+  const rows = listed.map((model) => [
+    model.name,
+    model.tasks.join(", "),
+    downloadOf(model),
+    memoryOf(model, "context4k"),
+    model.licence,
   ]);
   if (rows.length === 0) return "";
   const all = [["NAME", "TASKS", "DOWNLOAD", "MEMORY (4k)", "LICENCE"], ...rows];
@@ -110,14 +112,14 @@ function tableText(listed) {
 }
 
 function entryText(model) {
-  const { memory, sampling, files, verified } = model;
+  const { sampling, files } = model;
   const lines = {
     Title: model.title,
     "Good for": model.goodFor,
     Tasks: model.tasks.join(", "),
     Parameters: `${(model.parameters / 1e6).toFixed(0)} million, ${model.type}`,
-    Download: size(model.bytes, verified),
-    Memory: `${size(memory.context4k, verified)} with 4,096 tokens of context, ${size(memory.context16k, verified)} with 16,384`,
+    Download: downloadOf(model),
+    Memory: `${memoryOf(model, "context4k")} with 4,096 tokens of context, ${memoryOf(model, "context16k")} with 16,384`,
     Context: `${model.contextTokens} tokens`,
     Licence: model.licence,
     Languages: model.languages.join(", "),

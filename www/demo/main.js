@@ -33,7 +33,7 @@ import { Writer } from "./write/writer.js";
  */
 
 const CRASHED =
-  "The tab ended while it loaded this model, probably because the device has too little memory. Close other tabs, or choose a smaller model";
+  "The tab ended while it loaded this model, probably because the device has too little memory. Close other tabs and try again, which takes a smaller cache and, if needed, a shorter context. Or use the CPU, or a smaller model";
 
 /** @type {ChatModel | undefined} */
 let chatModel;
@@ -80,6 +80,8 @@ const showActions = setUpActions({
     model.cancel();
   },
   resume: () => void load(choice),
+  useCpu: () => void load({ ...choice, device: "cpu" }),
+  chooseSmaller: () => showModels("chat"),
   discard: () => void discard(choice),
   chooseFile: () => {
     tabs.show("models");
@@ -166,6 +168,12 @@ function load(chosen) {
   return model.load({ ...chosen, chatTemplate: chosenTemplate(chosen.name) });
 }
 
+/** Whether the last load of a model ended with its tab. @param {Choice} chosen */
+async function hasCrashed({ option, device }) {
+  const options = { model: option, ...(device !== undefined && { device }) };
+  return (await previousLoadCrashed(options).catch(() => undefined)) !== undefined;
+}
+
 /** What was deleted is not downloaded again at the next visit. @param {CachedFile[]} files */
 function deleted(files) {
   forgetDeleted(files);
@@ -218,9 +226,10 @@ else if (last.isPaused) {
   const { name } = choice;
   const progress = await downloadedOf(choice);
   model.wait({ kind: "paused", name, choice, progress, remains: undefined });
-} else if (await previousLoadCrashed({ model: last.choice.option }).catch(() => undefined)) {
+} else if (await hasCrashed(last.choice)) {
   // Without this, a model that is too large for the device would end the tab at every visit.
   choice = last.choice;
   const { name } = choice;
-  model.wait({ kind: "failed", name, choice, error: new Error(CRASHED), remains: undefined });
+  const problem = { error: new Error(CRASHED), remains: undefined, hasCrashed: true };
+  model.wait({ kind: "failed", name, choice, ...problem });
 } else await load(last.choice);
