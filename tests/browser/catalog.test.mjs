@@ -124,6 +124,9 @@ describe("recommendModels", () => {
     assert.match(first.basis, /GB\/s assumed for \d+ threads? of a CPU$/);
     const [embeds] = await recommendModels({ task: "embedding", maxBytes: 2e8, language: "en" });
     assert.equal(embeds.tokensPerSecond, undefined);
+    const ranking = await recommendModels({ task: "rerank", memoryBudgetBytes: 3e9 });
+    assert.ok(ranking.length >= 2 && ranking.every(({ fits }) => fits));
+    assert.ok(ranking.every(({ tokensPerSecond }) => tokensPerSecond === undefined));
     await assert.rejects(recommendModels({ device: "npu" }), TypeError);
     const measured = { model: "none", tokensPerSecond: 1 };
     await assert.rejects(recommendModels({ measured }), /the catalog has no "none"/);

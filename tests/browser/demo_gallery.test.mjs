@@ -41,6 +41,7 @@ const MODELS = [
     advice: { obstacles: ["needs 2 GB of memory; 1 GB are assumed"] },
   }),
   entry("vectors", { tasks: ["embedding"], files: { model: "/models/tales.gguf?vectors" } }),
+  entry("ranks", { tasks: ["rerank"], files: { model: "/models/tales.gguf?ranks" } }),
   ...Array.from({ length: 12 }, (_, index) => entry(`more-${index}`, { bytes: 5e9 + index })),
 ];
 
@@ -173,6 +174,42 @@ describe("the gallery of the demo", () => {
     assert.equal(await page.textContent("#model-name"), "SEES");
     await openTab(page, "models");
     await says(page, '[data-model="vectors"] h3', /^VECTORS in use stored$/);
+  });
+
+  test("a reranker puts what the search finds in order, and offers no chat", async () => {
+    await page.selectOption("#gallery-task", "rerank");
+    assert.deepEqual(await names(), ["tales", "ranks"]);
+    assert.doesNotMatch(await card("ranks").innerText(), /Speed here/);
+    await card("ranks").getByRole("button", { name: "Download" }).click();
+    await page.click("#ask-yes");
+    await says(page, "#rank-model-state", /^RANKS is ready\.$/);
+    assert.equal(await page.isVisible("#search-panel"), true);
+    assert.equal(await page.textContent("#model-name"), "tales");
+    await page.click("#search-choose");
+    await card("vectors").getByRole("button", { name: "Download" }).click();
+    await page.click("#ask-yes");
+    await says(page, "#search-model-state", /^VECTORS is ready\.$/);
+    // By its vectors, the second one is closest; the fake reranker prefers short ones.
+    await page.fill("#search-text", "A bee.\n\nZebras zip, zigzag and zoom.\n\nZoos open at ten.");
+    await page.fill("#search-query", "zebras zip");
+    const first = () => page.textContent("#search-results li p");
+    await page.press("#search-query", "Enter");
+    await says(page, "#search-state", /^The 3 most relevant of 3 passages, the best first\.$/);
+    assert.equal(await first(), "A bee.");
+    await says(page, "#search-results", /Your text, relevance 0\.14/);
+
+    // It comes back after a reload.
+    await page.reload();
+    await says(page, "#rank-model-state", /^RANKS is ready\.$/);
+    await says(page, "#search-model-state", /^VECTORS is ready\.$/);
+    await page.click("#rank-model-drop");
+    await says(page, "#rank-model-state", /^Without a reranker/);
+    assert.equal(await page.isVisible("#rank-model-drop"), false);
+    await page.fill("#search-text", "A bee.\n\nZebras zip, zigzag and zoom.\n\nZoos open at ten.");
+    await page.fill("#search-query", "zebras zip");
+    await page.press("#search-query", "Enter");
+    await says(page, "#search-state", /^The 3 closest of 3 passages/);
+    assert.equal(await first(), "Zebras zip, zigzag and zoom.");
   });
 
   test("a speed is shown once one was measured, and derived for others", async () => {

