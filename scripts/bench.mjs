@@ -1,13 +1,23 @@
 //! `npm run bench`: measures the public package in headless Chromium: loading, first token, prefill, decode, and the
 //! CPU time of replaying a decode step. `cargo run --release --example bench` measures natively.
 
+import { statSync } from "node:fs";
 import { basename, join } from "node:path";
-import { modelFile, projectorFile } from "./bench/model.mjs";
-import { fromUser, parseOptions, USAGE } from "./bench/options.mjs";
+import { measureEmbeddingsInPage, TEXTS } from "./bench/embeddings_page.mjs";
+import { embeddingsPlace, modelFile, projectorFile } from "./bench/model.mjs";
+import { fromUser, kindOf, parseOptions, USAGE } from "./bench/options.mjs";
 import { measureInPage, replayInPage } from "./bench/page.mjs";
 import { measurePeers } from "./bench/peers.mjs";
 import { measureImagesInPage, IMAGE_SIDE } from "./bench/images_page.mjs";
-import { completionLine, imageLine, print, replayLine, rounded } from "./bench/report.mjs";
+import {
+  completionLine,
+  cosine,
+  embeddingsLine,
+  imageLine,
+  print,
+  replayLine,
+  rounded,
+} from "./bench/report.mjs";
 import { build, buildWasm } from "./build.mjs";
 import { launchChromium } from "./chromium.mjs";
 import { main, Remediable, root, say } from "./process.mjs";
@@ -28,7 +38,7 @@ const CONTEXTS_EMULATED = CONTEXTS.slice(0, 2);
 async function printPeers(values, facts, request, ratiosTo) {
   const { folder, peers } = values.peers;
   const lines = measurePeers({
-    ...{ folder, peers, ...request, ofImages: values.projector !== undefined },
+    ...{ folder, peers, ...request, kind: kindOf(values) },
     ...{ threads: values.threads, rounds: values.rounds },
     models: values["peer-models"] ? fromUser(values["peer-models"]) : join(folder, "../models"),
     chromium: await provideBrowser(),
@@ -141,13 +151,41 @@ async function measureImages({ values, browser, page, model, url, projectorUrl }
   };
 }
 
+/** Embeddings of many texts in a request, and of one. Resolves as `measureTexts` does. */
+async function measureEmbeddings({ values, browser, page, model, url, isFolder }) {
+  const measured = await page.evaluate(measureEmbeddingsInPage, {
+    place: isFolder ? { folder: `${url}/` } : { url },
+    textsUrl: "/bench-texts.js",
+    ...{ device: values.device, threads: values.threads, count: TEXTS, rounds: values.rounds },
+  });
+  if (measured.error) throw new Remediable(measured.error);
+  const facts = factsOf(values, model, browser, measured.info);
+  print(values.json, facts, "load", { first_load_ms: rounded(measured.load_ms) });
+  const ours = embeddingsLine(measured.samples, TEXTS);
+  const tokens_per_text = rounded(measured.tokens / TEXTS);
+  print(values.json, facts, "embeddings", { texts: TEXTS, tokens_per_text, ...ours });
+  return () => {
+    const ratiosTo = ({ vector, texts_per_s, text_ms }) => ({
+      vector: undefined,
+      cosine: vector && rounded(cosine(vector, measured.vector)),
+      texts_ratio: texts_per_s && rounded(ours.texts_per_s / texts_per_s),
+      text_ratio: text_ms && rounded(text_ms / ours.text_ms),
+    });
+    return printPeers(values, facts, { tokens: 1, promptTokens: TEXTS }, ratiosTo);
+  };
+}
+
+const MEASURES = { texts: measureTexts, images: measureImages, embeddings: measureEmbeddings };
+
 await main(async (args) => {
   const values = parseOptions(args);
   if (values.help) {
     process.stdout.write(`${USAGE}\n`);
     return 0;
   }
-  const file = await modelFile(values);
+  const kind = kindOf(values);
+  const file = kind === "embeddings" ? embeddingsPlace(values) : await modelFile(values);
+  const isFolder = statSync(file).isDirectory();
   const projector = projectorFile(values);
   const tools = await setUpForBuild();
   await build(tools, { dev: values.dev });
@@ -159,7 +197,8 @@ await main(async (args) => {
     "/dist/": join(root, "www/dist/"),
     "/dist-bench/": join(root, "www/dist-bench/"),
     "/bench/": join(root, "www/bench/"),
-    [`/local/${model}`]: file,
+    [`/local/${model}${isFolder ? "/" : ""}`]: isFolder ? `${file}/` : file,
+    "/bench-texts.js": join(root, "scripts/bench/peer_pages/bench_texts.js"),
     ...(projector && { [projectorUrl]: projector }),
   };
   const pages = { "/": '<!doctype html><title>inpage</title><link rel="icon" href="data:,">' };
@@ -169,13 +208,13 @@ await main(async (args) => {
   try {
     const page = await browser.newPage();
     await page.goto(`${server.origin}/`);
-    const target = { values, tools, browser, page, model, url, projectorUrl };
-    comparePeers = await (projector ? measureImages : measureTexts)(target);
+    const target = { values, tools, browser, page, model, url, projectorUrl, isFolder };
+    comparePeers = await MEASURES[kind](target);
   } finally {
     await browser.close();
     await server.close();
   }
   if (values.peers) await comparePeers();
-  else if (projector) say("bench: inpage alone, because no --peer is named");
+  else if (kind !== "texts") say("bench: inpage alone, because no --peer is named");
   return 0;
 });

@@ -4,11 +4,12 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkModel, differences } from "./catalog/check.mjs";
 import { dist, numbersOfShape } from "./catalog/plan.mjs";
+import { PUBLISHED_BYTES } from "./catalog/published_sizes.mjs";
 import { SHAPES } from "./catalog/shapes.mjs";
 import { writeSizes } from "./catalog/table.mjs";
 import { isProgram, main, mustRun, npmProgram, Remediable, root, say } from "./process.mjs";
 
-const USAGE = `npm run catalog                            computes the numbers of models whose files were not read yet from shapes.mjs
+const USAGE = `npm run catalog                            computes the numbers of models whose files were not read yet from shapes.mjs and published_sizes.mjs
 npm run catalog -- --check [NAME ...]      reads the headers of the files on the hub (HF_ENDPOINT, HF_TOKEN) and compares
 npm run catalog -- --check --write [...]   and writes what they say into numbers.ts, as verified`;
 
@@ -51,7 +52,7 @@ async function fromShapes() {
   const numbers = {};
   for (const [name, shape] of Object.entries(SHAPES)) {
     const isRead = known[name]?.verified === "headers";
-    numbers[name] = isRead ? known[name] : await numbersOfShape(shape);
+    numbers[name] = isRead ? known[name] : await numbersOfShape(shape, PUBLISHED_BYTES[name]);
   }
   await writeNumbers(numbers);
   say(`${NUMBERS}: ${Object.keys(numbers).length} models`);

@@ -135,6 +135,29 @@ function imageSection(model) {
   ].join("\n\n");
 }
 
+/** A model that was measured with embeddings. */
+function embeddingsSection(model) {
+  const { adapter, variant, browser } = model.facts;
+  const { embeddings, load } = model;
+  const rows = [
+    ["runtime", "texts/s", "one text, ms", "inpage is faster by (texts, one text)", "cosine"],
+    ["inpage", number(embeddings.texts_per_s), number(embeddings.text_ms), "", ""],
+    ...model.peers.map((peer) => [
+      `${peer.peer} on ${peer.device}`,
+      number(peer.texts_per_s),
+      number(peer.text_ms),
+      peer.error ?? `${number(peer.texts_ratio)}, ${number(peer.text_ratio)}`,
+      number(peer.cosine),
+    ]),
+  ];
+  return [
+    `### ${model.name}, embeddings`,
+    `${browser}, ${adapter}, variant "${variant}". Requests of ${embeddings.texts} texts with ${number(embeddings.tokens_per_text)} tokens each, and of one.`,
+    table(rows),
+    ...(load ? [`Load ${number(load.first_load_ms)} ms.`] : []),
+  ].join("\n\n");
+}
+
 /** Horizontal bars of decode speed. */
 function plot(model) {
   const bars = [
@@ -165,10 +188,13 @@ await main(async (files) => {
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
   if (begin < 0 || end < begin) throw new Remediable(`${PAGE} has no markers`);
   mkdirSync(PLOTS, { recursive: true });
-  for (const model of models.filter(({ image }) => !image))
+  for (const model of models.filter(({ greedy }) => greedy))
     writeFileSync(join(PLOTS, plotName(model)), plot(model));
   const measured = models
-    .map((model) => (model.image ? imageSection : section)(model))
+    .map((model) => {
+      if (model.image) return imageSection(model);
+      return model.embeddings ? embeddingsSection(model) : section(model);
+    })
     .join("\n\n");
   writeFileSync(
     PAGE,

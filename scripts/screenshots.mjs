@@ -1,9 +1,10 @@
-//! `npm run screenshots -- --model FILE.gguf [--embeddings FOLDER] [--only NAME]`: drives the demo in headless Chromium with a model that
+//! `npm run screenshots -- [--model FILE.gguf] [--embeddings FOLDER] [--only NAME]`: drives the demo in headless Chromium with a model that
 //! chats, and writes the screenshots of README and the documents into `docs`. Fails if the page writes to the console. The package
-//! must be built.
+//! must be built. Without options, the real models of the tests stand on a local server for the files of the catalog.
 
 import { existsSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import sharp from "sharp";
 import { canSend, done, says as saysWithin, send, visitor } from "../tests/browser/demo_page.mjs";
@@ -31,6 +32,10 @@ The cat needs its medicine every evening after dinner. The vet's number is on th
 
 Plants on the balcony want water every other day, the cactus only once in a month.`;
 
+const HUB = "https://huggingface.co/";
+/** The models of the catalog that the real models of the tests stand for. */
+const NAMES = { chat: "smollm2-135m-instruct", embeddings: "all-minilm-l6-v2" };
+
 /** The files `{ chat, embeddings }`, of the tests' real models if none is named; the latter may be missing. */
 async function modelsOf({ model, embeddings }) {
   const real = model ? {} : await provideRealModels();
@@ -44,9 +49,26 @@ async function modelsOf({ model, embeddings }) {
   return { chat: resolve(chat), embeddings: embeddings ?? real.miniLm };
 }
 
+/** What a visitor has chosen: `option` of its own, or the model of the catalog. */
+async function choiceOf(name, path, option) {
+  if (option !== undefined) return JSON.stringify({ name: basename(path), option });
+  const { catalog } = await import(pathToFileURL(join(root, "www/dist/catalog/models.js")));
+  const { title, files } = catalog.find((model) => model.name === name);
+  return JSON.stringify({ name: title, option: files.model, catalogName: name });
+}
+
+/** The hub's files are those of the local server: a model in GGUF, or a file of the folder. */
+const fromHub = (origin, chat) => (route) => {
+  const [, name] = /\/resolve\/[^/]+\/(.+)$/.exec(route.request().url());
+  const path = name.endsWith(".gguf") ? basename(chat) : `all-MiniLM-L6-v2/${name}`;
+  const headers = { location: `${origin}/${path}`, "access-control-allow-origin": "*" };
+  return route.fulfill({ status: 302, headers });
+};
+
 /** Opens the demo with what it has kept of an earlier visit. */
 async function openDemo(setting, options, memory) {
   const context = await visitor(setting, memory, options);
+  await context.route(`${HUB}**`, setting.fromHub);
   const page = await context.newPage();
   const { messages, origin } = setting;
   page.setDefaultTimeout(LIMIT_MS);
@@ -109,10 +131,8 @@ const SCENES = {
     await page.context().close();
   },
   async search(setting) {
-    if (!setting.hasEmbeddings) return say("docs/demo-search.png: skipped without --embeddings");
-    const option = { folder: `${setting.origin}/all-MiniLM-L6-v2/` };
-    const kept = JSON.stringify({ name: "all-MiniLM-L6-v2", option });
-    const memory = { tab: "search", "search-model": kept };
+    if (!setting.searchModel) return say("docs/demo-search.png: skipped without --embeddings");
+    const memory = { tab: "search", "search-model": setting.searchModel };
     const page = await openDemo(setting, DESKTOP, memory);
     await says(page, "#search-model-state", /is ready/);
     await page.fill("#search-text", NOTES);
@@ -138,18 +158,23 @@ await main(async (args) => {
   const www = join(root, "www/");
   const mounts = { "/": www, "/sw.js": join(www, "dist/sw.js"), [`/${basename(chat)}`]: chat };
   if (embeddings) mounts["/all-MiniLM-L6-v2/"] = `${resolve(embeddings)}/`;
-  const server = await serve({ mounts, isolated: true });
+  const server = await serve({ mounts, isolated: true, cors: true });
   const browser = await launchChromium();
   const messages = [];
   try {
     const { origin } = server;
-    const option = { url: `${origin}/${basename(chat)}` };
+    const own = values.model && { url: `${origin}/${basename(chat)}` };
+    const ownFolder = values.embeddings && { folder: `${origin}/all-MiniLM-L6-v2/` };
     const memory = {
       tab: "chat",
-      model: JSON.stringify({ name: basename(chat), option }),
+      model: await choiceOf(NAMES.chat, chat, own),
       sampling: JSON.stringify({ temperature: "0.2", max_tokens: "160", seed: "1" }),
     };
-    const setting = { browser, origin, memory, messages, hasEmbeddings: Boolean(embeddings) };
+    const searchModel = embeddings && (await choiceOf(NAMES.embeddings, embeddings, ownFolder));
+    const setting = {
+      ...{ browser, origin, memory, messages, searchModel },
+      fromHub: fromHub(origin, chat),
+    };
     for (const [name, scene] of Object.entries(SCENES)) {
       if (values.only === undefined || values.only === name) await scene(setting);
     }

@@ -333,6 +333,7 @@ const TIERS = {
     await tally.build("TypeScript", buildTypeScript);
     await tally.build("notices of third parties", buildNotices);
     await tally.check("types of the demo", npmProgram("tsc"), ["-p", "www/demo"]);
+    await tally.check("types of the page that measures", npmProgram("tsc"), ["-p", "www/measure"]);
     await tally.check("types for apps", npmProgram("tsc"), ["-p", "tests/types"]);
     await tally.check("download size", process.execPath, ["scripts/size.mjs"]);
   },

@@ -22,14 +22,16 @@ function existing(name) {
 }
 
 function named(option, name) {
-  const file = [fromUser(name), resolve(name)].find(
-    (path) => existsSync(path) && statSync(path).isFile(),
-  );
+  const file = placeOf(name, (path) => statSync(path).isFile());
   if (!file) {
     throw new Remediable(`there is no ${option} file ${name}`, `--${option} takes a GGUF file.`);
   }
   return file;
 }
+
+/** The path that exists and is of the kind, seen from the user's working directory or the repository. */
+const placeOf = (name, isKind) =>
+  [fromUser(name), resolve(name)].find((path) => existsSync(path) && isKind(path));
 
 async function synthesized(shape, type) {
   const folder = join(targetFolder(), "bench");
@@ -47,6 +49,18 @@ async function synthesized(shape, type) {
 /** The model's file. It is checked or written before anything else is built. */
 export const modelFile = ({ model, shape, type = "q4_0" }) =>
   shape === undefined ? existing(model) : synthesized(shape, type.toLowerCase());
+
+/** The file or folder of a model for embeddings. */
+export function embeddingsPlace({ embeddings }) {
+  const place = placeOf(embeddings, () => true);
+  if (place === undefined) {
+    throw new Remediable(
+      `there is no model ${embeddings}`,
+      "--embeddings takes a Hugging Face folder or a GGUF file.",
+    );
+  }
+  return place;
+}
 
 /** The projector's file, if one is named. */
 export const projectorFile = ({ projector }) =>

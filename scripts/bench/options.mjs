@@ -3,13 +3,14 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { Remediable } from "../process.mjs";
-import { parsePeer, takesImages } from "./peers.mjs";
+import { hasPage, parsePeer } from "./peers.mjs";
 
 export const USAGE = `npm run bench [-- options]   measures in headless Chromium; defaults are in parentheses
     --model FILE.gguf      the model (the embedded one)
     --shape NAME           random weights instead, in the shape of smollm2-135m, qwen3-0.6b, llama-1b or llama-8b
     --type NAME            tensor type of the random weights (q4_0)
     --projector FILE.gguf  measures images instead of text: their encoding, and the first token after one
+    --embeddings MODEL     measures embeddings instead: a Hugging Face folder or a GGUF file
     --device NAME          auto, webgpu or cpu (auto)
     --threads N            most threads of the CPU device, and those of peers on the CPU (all)
     --tokens N             tokens to decode (64)
@@ -29,6 +30,7 @@ const OPTIONS = {
   shape: { type: "string" },
   type: { type: "string" },
   projector: { type: "string" },
+  embeddings: { type: "string" },
   device: { type: "string", default: "auto" },
   threads: { type: "string" },
   tokens: { type: "string", default: "64" },
@@ -48,6 +50,12 @@ const wrong = (message) => Object.assign(new Remediable(message, USAGE), { exitS
 
 /** A path relative to the user's working directory: npm runs scripts in the repository's folder. */
 export const fromUser = (path) => resolve(process.env.INIT_CWD ?? process.cwd(), path);
+
+/** What is measured: `texts`, `images` or `embeddings`. */
+export function kindOf({ projector, embeddings }) {
+  if (embeddings !== undefined) return "embeddings";
+  return projector === undefined ? "texts" : "images";
+}
 
 /** The parsed options. Throws if they are wrong. */
 export function parseOptions(args) {
@@ -74,12 +82,14 @@ export function parseOptions(args) {
   if (values.projector !== undefined && values.model === undefined) {
     throw wrong("--projector needs --model");
   }
+  if (values.embeddings !== undefined && (values.model ?? values.shape) !== undefined) {
+    throw wrong("--embeddings names the model alone");
+  }
   const peers = values.peer.map((text) => {
     const peer = parsePeer(text);
     if (!peer) throw wrong(`--peer takes NAME=MODEL, not ${text}`);
-    if (values.projector !== undefined && !takesImages(peer)) {
-      throw wrong(`images are not measured with ${peer.name}`);
-    }
+    const kind = kindOf(values);
+    if (!hasPage(peer, kind)) throw wrong(`${kind} are not measured with ${peer.name}`);
     return peer;
   });
   if (peers.length > 0 && values.peers === undefined) throw wrong("--peer needs --peers FOLDER");

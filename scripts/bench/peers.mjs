@@ -82,15 +82,16 @@ export function parsePeer(text) {
   return { name, runtime, model: model.join("="), device };
 }
 
-const pageOfImages = ({ runtime }) => `${runtime}-images`;
+/** The harness has the pages for texts. */
+const pageOf = ({ runtime }, kind) => (kind === "texts" ? runtime : `${runtime}-${kind}`);
 
-/** Whether there is a page that measures the peer with images. */
-export const takesImages = (peer) => existsSync(join(PAGES, `${pageOfImages(peer)}.html`));
+/** Whether there is a page that measures the peer with `images` or `embeddings`. */
+export const hasPage = (peer, kind) =>
+  kind === "texts" || existsSync(join(PAGES, `${pageOf(peer, kind)}.html`));
 
 /**
- * Runs each peer on its model, which is in `models`. Yields `{ peer, device, peer_model, prefill_tokens_per_s,
- * decode_tokens_per_s, ... }` or, `ofImages`, `{ ..., image_ms, images_per_s, first_token_ms, ... }`, and
- * `{ peer, device, peer_model, error }` for one that fails.
+ * Runs each peer on its model, which is in `models`. Yields `{ peer, device, peer_model, ... }` with the rates of the `kind`, or
+ * `{ peer, device, peer_model, error }` for one that fails. A request has `promptTokens` tokens, or so many texts for embeddings.
  */
 export async function* measurePeers({
   folder,
@@ -98,7 +99,7 @@ export async function* measurePeers({
   peers,
   tokens,
   promptTokens,
-  ofImages = false,
+  kind = "texts",
   rounds,
   threads = availableParallelism(),
   chromium,
@@ -119,7 +120,7 @@ export async function* measurePeers({
     let output = "";
     const args = commandOf(peer, {
       models: resolve(models),
-      page: ofImages ? pageOfImages(peer) : runtime,
+      page: pageOf(peer, kind),
       ...{ tokens, promptTokens, rounds, threads },
     });
     await run(process.execPath, args, {
@@ -141,21 +142,28 @@ export async function* measurePeers({
             peer_model: model,
             threads: device === "cpu" ? threads : undefined,
           },
-          ...(ofImages ? imageRates(said) : textRates(said)),
+          ...RATES[kind](said, promptTokens),
           load_ms: said.load_ms,
           busy_before: said.cpu_busy_before,
         };
   }
 }
 
-const textRates = ({ prefill_tps, decode_tps }) => ({
-  prefill_tokens_per_s: prefill_tps.median,
-  decode_tokens_per_s: decode_tps.median,
-});
-
-const imageRates = ({ prompt_tokens, image_ms, first_token_ms }) => ({
-  prompt_tokens,
-  first_token_ms: first_token_ms.median,
-  image_ms: image_ms.median,
-  images_per_s: perSecond(image_ms.median),
-});
+/** What each kind of page reports. */
+const RATES = {
+  texts: ({ prefill_tps, decode_tps }) => ({
+    prefill_tokens_per_s: prefill_tps.median,
+    decode_tokens_per_s: decode_tps.median,
+  }),
+  images: ({ prompt_tokens, image_ms, first_token_ms }) => ({
+    prompt_tokens,
+    first_token_ms: first_token_ms.median,
+    image_ms: image_ms.median,
+    images_per_s: perSecond(image_ms.median),
+  }),
+  embeddings: ({ texts_ms, text_ms, vector }, texts) => ({
+    texts_per_s: perSecond(texts_ms.median / texts),
+    text_ms: text_ms.median,
+    vector,
+  }),
+};

@@ -43,6 +43,18 @@ export function imageLine(samples) {
   };
 }
 
+/** The line of requests with `texts` texts, and of requests with one. */
+export function embeddingsLine(samples, texts) {
+  const of = (field) => median(samples.map((sample) => sample[field]));
+  return { texts_per_s: perSecond(of("texts_ms") / texts), text_ms: rounded(of("text_ms")) };
+}
+
+/** The cosine of two vectors. */
+export function cosine(a, b) {
+  const dot = (x, y) => x.reduce((sum, value, i) => sum + value * y[i], 0);
+  return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
+}
+
 export function replayLine({ roundMs, steps, dispatchesPerStep, layers }) {
   // The first round is slower: buffers grow during it.
   const perDispatch = roundMs.slice(1).map((ms) => (ms * 1000) / (steps * dispatchesPerStep));

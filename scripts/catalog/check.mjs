@@ -61,12 +61,12 @@ async function towerOf(location, openHeads, signal) {
 
 /** The differences between an entry of the catalog and the model's files. */
 export function differences(model, found) {
-  const tolerance = model.verified === "headers" ? 0 : SHAPE_TOLERANCE;
-  const compare = (name, said, is) =>
+  const toleranceOf = (...exact) => (exact.includes(model.verified) ? 0 : SHAPE_TOLERANCE);
+  const compare = (name, said, is, tolerance = toleranceOf("headers")) =>
     Math.abs(said - is) > tolerance * is ? `${name} ${said} should be ${is}` : [];
   return [
     compare("parameters", model.parameters, found.parameters),
-    compare("bytes", model.bytes, found.bytes),
+    compare("bytes", model.bytes, found.bytes, toleranceOf("headers", "size")),
     model.contextTokens === found.contextTokens
       ? []
       : `contextTokens ${model.contextTokens} should be ${found.contextTokens}`,

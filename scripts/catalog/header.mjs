@@ -119,6 +119,10 @@ function metadataOf(shape) {
   );
   if (shape.window) entries.push(own("attention.sliding_window", U32, shape.window));
   if (shape.pooling !== undefined) entries.push(own("pooling_type", U32, shape.pooling));
+  if (shape.labels) entries.push(own("classifier.output_labels", ARRAY, [STRING, shape.labels]));
+  if (shape.rerankTemplate) {
+    entries.push(["tokenizer.chat_template.rerank", STRING, shape.rerankTemplate]);
+  }
   if (shape.experts) {
     entries.push(own("expert_count", U32, shape.experts));
     entries.push(own("expert_used_count", U32, shape.usedExperts));
@@ -176,6 +180,7 @@ function widthOf({ ffn, layers, sharedLayers = 0 }, layer) {
 function tokenizerOf(shape) {
   const tokens = Array.from({ length: shape.vocab }, (_, index) => `t${index}`);
   const types = [ARRAY, [I32, tokens.map(() => 1)]];
+  if (shape.unigram) return unigramOf(tokens);
   if (isEncoder(shape)) {
     const special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
     return [
@@ -194,6 +199,28 @@ function tokenizerOf(shape) {
     ["tokenizer.ggml.token_type", ...types],
     ["tokenizer.ggml.merges", ARRAY, [STRING, []]],
     ["tokenizer.ggml.eos_token_id", U32, 0],
+  ];
+}
+
+/** Of XLM-RoBERTa: pieces with scores. */
+function unigramOf(tokens) {
+  const special = ["<s>", "<pad>", "</s>", "<unk>"];
+  const [NORMAL, UNKNOWN, CONTROL] = [1, 2, 3];
+  const types = tokens.map((_, id) => (id < 3 ? CONTROL : id === 3 ? UNKNOWN : NORMAL));
+  return [
+    ["tokenizer.ggml.model", STRING, "t5"],
+    ["tokenizer.ggml.pre", STRING, "default"],
+    ["tokenizer.ggml.tokens", ARRAY, [STRING, [...special, ...tokens.slice(special.length)]]],
+    ["tokenizer.ggml.scores", ARRAY, [F32, tokens.map((_, id) => -id)]],
+    ["tokenizer.ggml.token_type", ARRAY, [I32, types]],
+    ["tokenizer.ggml.token_type_count", U32, 1],
+    ["tokenizer.ggml.bos_token_id", U32, 0],
+    ["tokenizer.ggml.eos_token_id", U32, 2],
+    ["tokenizer.ggml.seperator_token_id", U32, 2],
+    ["tokenizer.ggml.padding_token_id", U32, 1],
+    ["tokenizer.ggml.unknown_token_id", U32, 3],
+    ["tokenizer.ggml.add_bos_token", BOOL, true],
+    ["tokenizer.ggml.add_eos_token", BOOL, true],
   ];
 }
 
@@ -241,7 +268,21 @@ function tensorsOf(shape) {
     feedForward(one);
     norms(one);
   }
+  if (shape.labels) classifier(shape, vector, matrix);
   return tensors;
+}
+
+/** The head of a reranker: two layers of BERT models, whose files hold one output as a vector; one layer of others. */
+function classifier(shape, vector, matrix) {
+  const { dim, labels } = shape;
+  if (!isEncoder(shape)) {
+    matrix("cls.output", dim, labels.length);
+    return;
+  }
+  matrix("cls", dim, dim);
+  vector("cls", dim, "bias");
+  vector("cls.output", dim);
+  vector("cls.output", labels.length, "bias");
 }
 
 /** The layers whose `attn_v` and `ffn_down` have six bits in Q4_K_M. */
@@ -250,11 +291,13 @@ function hasMoreBits(layer, layers) {
   return layer < eighth || layer >= Math.floor((7 * layers) / 8) || (layer - eighth) % 3 === 2;
 }
 
-function encoderEnds({ architecture, dim, context }, vector, tensors) {
+function encoderEnds({ architecture, dim, context, tokenTypes = 2 }, vector, tensors) {
   if (architecture === "bert") {
     tensors.push({ name: "position_embd.weight", dims: [dim, context], type: "F32" });
   }
-  tensors.push({ name: "token_types.weight", dims: [dim, 2], type: "F32" });
+  // A single row is a vector.
+  const types = tokenTypes === 1 ? [dim] : [dim, tokenTypes];
+  tensors.push({ name: "token_types.weight", dims: types, type: "F32" });
   for (const suffix of ["weight", "bias"]) vector("token_embd_norm", dim, suffix);
 }
 

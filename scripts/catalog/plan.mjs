@@ -57,8 +57,8 @@ export async function numbersOf(open, projectorBytes = 0) {
   };
 }
 
-/** The numbers of a model that is known by the numbers of its architecture. */
-export async function numbersOfShape(shape) {
+/** The numbers of a model that is known by the numbers of its architecture, and by the size of its file if that is published. */
+export async function numbersOfShape(shape, publishedBytes) {
   const { openLocal } = await import(pathToFileURL(join(root, "www/bin/local_files.mjs")));
   const { header, sparseBytes, fileBytes } = headerOf(shape);
   const folder = mkdtempSync(join(tmpdir(), "inpage-catalog-"));
@@ -68,8 +68,8 @@ export async function numbersOfShape(shape) {
     truncateSync(path, sparseBytes);
     const { projectorBytes = 0 } = shape;
     const { architecture, ...numbers } = await numbersOf(() => openLocal(path), projectorBytes);
-    const bytes = (shape.folderBytes ?? fileBytes) + projectorBytes;
-    return { ...numbers, bytes, verified: "shape" };
+    const bytes = (publishedBytes ?? fileBytes) + projectorBytes;
+    return { ...numbers, bytes, verified: publishedBytes === undefined ? "shape" : "size" };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -46,10 +46,12 @@ const mamba2 = (inner) => ({
   ...{ conv_kernel: 4, state_size: 128, group_count: 1, time_step_rank: 48, inner_size: inner },
 });
 const bert = { architecture: "bert", vocab: 30522, context: 512, layers: 12 };
+/** The pooling of rerankers. */
+const RANK = 4;
 
 /**
  * By the names of the catalog. `type` is the type of the file as llama.cpp's quantizer names it. `projectorBytes` is the
- * published size of the projector's file.
+ * published size of the projector's file. `labels` are the outputs of a reranker.
  */
 export const SHAPES = {
   "smollm2-135m-instruct": {
@@ -224,6 +226,16 @@ export const SHAPES = {
   "all-minilm-l6-v2": {
     ...{ ...bert, layers: 6, dim: 384, ffn: 1536, heads: 12, kvHeads: 12, headDim: 32 },
     // A folder in f32, quantized while it is loaded.
-    ...{ type: "Q8_0", pooling: 1, folderBytes: 90_868_376 },
+    ...{ type: "Q8_0", pooling: 1 },
+  },
+  "bge-reranker-v2-m3": {
+    ...{ architecture: "bert", layers: 24, dim: 1024, ffn: 4096, heads: 16, kvHeads: 16 },
+    ...{ headDim: 64, vocab: 250002, context: 8192, tokenTypes: 1, unigram: true, type: "Q8_0" },
+    ...{ pooling: RANK, labels: ["LABEL_0"] },
+  },
+  "qwen3-reranker-0.6b": {
+    ...{ ...qwen3_06b, vocab: 151669, type: "Q8_0" },
+    ...{ pooling: RANK, labels: ["yes", "no"] },
+    rerankTemplate: "{query} {document}",
   },
 };

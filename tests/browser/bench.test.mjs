@@ -4,8 +4,9 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { parseOptions } from "../../scripts/bench/options.mjs";
+import { measureEmbeddingsInPage } from "../../scripts/bench/embeddings_page.mjs";
 import { measureImagesInPage } from "../../scripts/bench/images_page.mjs";
-import { imageLine } from "../../scripts/bench/report.mjs";
+import { cosine, embeddingsLine, imageLine } from "../../scripts/bench/report.mjs";
 import { root } from "../../scripts/process.mjs";
 import { startHarness, wasmIsBuilt } from "./harness.mjs";
 
@@ -42,7 +43,40 @@ test("images are measured in the page", {
   }
 });
 
+test("embeddings are measured in the page", {
+  skip: !wasmIsBuilt && "skipped: the wasm module is not built",
+}, async () => {
+  const harness = await startHarness({
+    mounts: {
+      "/models/": join(root, "tests/parity/embeddings/"),
+      "/texts.js": join(root, "scripts/bench/peer_pages/bench_texts.js"),
+    },
+  });
+  try {
+    const page = await harness.open();
+    const options = { device: "cpu", threads: 1, count: 3, rounds: 2, textsUrl: "/texts.js" };
+    const place = { url: "/models/bert.gguf" };
+    const measured = await page.evaluate(measureEmbeddingsInPage, { place, ...options });
+    assert.equal(measured.error, undefined);
+    assert.equal(measured.samples.length, 2);
+    assert.ok(measured.samples.every(({ texts_ms, text_ms }) => texts_ms > 0 && text_ms > 0));
+    assert.ok(measured.vector.length > 0 && measured.tokens > 3);
+    const absent = { url: "/models/none.gguf" };
+    const failed = await page.evaluate(measureEmbeddingsInPage, { place: absent, ...options });
+    assert.match(failed.error, /none\.gguf/);
+  } finally {
+    await harness.close();
+  }
+});
+
 test("the line has medians, and no rate where there is none", () => {
+  const samples = [
+    { texts_ms: 400, text_ms: 12 },
+    { texts_ms: 900, text_ms: 90 },
+    { texts_ms: 200, text_ms: 10 },
+  ];
+  assert.deepEqual(embeddingsLine(samples, 32), { texts_per_s: 80, text_ms: 12 });
+  assert.equal(cosine([3, 4], [8, 6]), 0.96);
   const sample = (first_ms, image_ms) => ({ prompt_tokens: 90, first_ms, image_ms });
   assert.deepEqual(imageLine([sample(300, 100), sample(900, 800), sample(400, 200)]), {
     prompt_tokens: 90,
@@ -58,6 +92,13 @@ test("options that do not fit together are refused", () => {
   const projector = ["--projector", "b.gguf"];
   const peer = (name) => ["--peers", "peers", "--peer", `${name}=c`];
   assert.throws(() => parseOptions(projector), /--projector needs --model/);
+  const embeddings = ["--embeddings", "folder"];
+  assert.throws(() => parseOptions([...model, ...embeddings]), /names the model alone/);
+  assert.throws(
+    () => parseOptions([...embeddings, ...peer("wllama")]),
+    /embeddings are not measured with wllama/,
+  );
+  assert.equal(parseOptions([...embeddings, ...peer("transformers-cpu")]).peers.peers.length, 1);
   const texts = [...model, ...peer("wllama")];
   assert.throws(() => parseOptions([...texts, ...projector]), /not measured with wllama/);
   assert.doesNotThrow(() => parseOptions(texts));

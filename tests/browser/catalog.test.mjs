@@ -14,6 +14,7 @@ const load = (file) => import(pathToFileURL(join(root, "www/dist", file)).href);
 const { attemptsOf } = await load("models/attempts.js");
 const { deviceBudgetBytes } = await load("device_budget.js");
 const { catalog, recommendModels } = await load("catalog/index.js");
+const { resolveModel } = await load("options/model.js");
 
 const IPHONE =
   "Mozilla/5.0 (iPhone; CPU iPhone OS 26_0 like Mac OS X) AppleWebKit/605.1.15 Safari/604.1";
@@ -123,6 +124,9 @@ describe("recommendModels", () => {
     assert.match(first.basis, /GB\/s assumed for \d+ threads? of a CPU$/);
     const [embeds] = await recommendModels({ task: "embedding", maxBytes: 2e8, language: "en" });
     assert.equal(embeds.tokensPerSecond, undefined);
+    const ranking = await recommendModels({ task: "rerank", memoryBudgetBytes: 3e9 });
+    assert.ok(ranking.length >= 2 && ranking.every(({ fits }) => fits));
+    assert.ok(ranking.every(({ tokensPerSecond }) => tokensPerSecond === undefined));
     await assert.rejects(recommendModels({ device: "npu" }), TypeError);
     const measured = { model: "none", tokensPerSecond: 1 };
     await assert.rejects(recommendModels({ measured }), /the catalog has no "none"/);
@@ -139,7 +143,7 @@ describe("in a page", { skip }, () => {
   before(async () => {
     const folder = temporaryFolder("inpage-hub-");
     const { model } = catalog.find(({ name }) => name === NAME).files;
-    const path = model.replace(/^hf:([^/]+\/[^/]+)\//, "$1/resolve/main/");
+    const path = new URL(resolveModel(model).location.urls[0]).pathname.slice(1);
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     copyFileSync(join(root, "www/models/tales.gguf"), join(folder, path));
     harness = await startHarness({ mounts: { "/hub/": `${folder}/` } });

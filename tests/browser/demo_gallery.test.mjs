@@ -31,8 +31,9 @@ const entry = (name, fields) => ({
   ...fields,
 });
 
+const SAMPLING = { temperature: 0.2, top_k: 40, repetition_penalty: 1.05 };
 const MODELS = [
-  entry("small", { advice: { tokensPerSecond: 33 }, sampling: { temperature: 0.2, top_k: 40 } }),
+  entry("small", { advice: { tokensPerSecond: 33 }, sampling: SAMPLING }),
   entry("sees", {
     tasks: ["vision", "chat"],
     files: { model: "/models/tales.gguf?sees", projector: "/models/tales.gguf?tower" },
@@ -40,6 +41,7 @@ const MODELS = [
     advice: { obstacles: ["needs 2 GB of memory; 1 GB are assumed"] },
   }),
   entry("vectors", { tasks: ["embedding"], files: { model: "/models/tales.gguf?vectors" } }),
+  entry("ranks", { tasks: ["rerank"], files: { model: "/models/tales.gguf?ranks" } }),
   ...Array.from({ length: 12 }, (_, index) => entry(`more-${index}`, { bytes: 5e9 + index })),
 ];
 
@@ -88,6 +90,15 @@ describe("the gallery of the demo", () => {
     assert.deepEqual(await names(), ["tales", "sees"]);
   });
 
+  /** The code of a completion that was written now. */
+  async function written() {
+    await openTab(page, "write");
+    await page.fill("#prompt", "count:1");
+    await page.click("#generate");
+    await says(page, "#run-state", /Done/);
+    return page.textContent("#code");
+  }
+
   test("a download begins after consent, and a stored model is used at once and deleted", async () => {
     const requests = [];
     page.on("request", (request) => requests.push(request.url()));
@@ -118,6 +129,7 @@ describe("the gallery of the demo", () => {
     assert.equal(await page.inputValue("[name=top_k]"), "40");
     // A chat is what it is for.
     assert.equal(await page.isVisible("#chat-panel"), true);
+    assert.match(await written(), /repetition_penalty: 1\.05/);
     await openTab(page, "models");
     await says(page, '[data-model="small"] h3', /^SMALL in use stored$/);
     assert.deepEqual((await names()).slice(0, 2), ["tales", "small"]);
@@ -131,6 +143,7 @@ describe("the gallery of the demo", () => {
     await says(page, "#model-name", /^tales$/);
     await ready(page);
     assert.equal(await page.inputValue("[name=temperature]"), "0.7");
+    assert.doesNotMatch(await written(), /repetition_penalty/);
     await openTab(page, "models");
     await card("small").getByRole("button", { name: "Use" }).click();
     await says(page, "#model-name", /^SMALL$/);
@@ -161,6 +174,42 @@ describe("the gallery of the demo", () => {
     assert.equal(await page.textContent("#model-name"), "SEES");
     await openTab(page, "models");
     await says(page, '[data-model="vectors"] h3', /^VECTORS in use stored$/);
+  });
+
+  test("a reranker puts what the search finds in order, and offers no chat", async () => {
+    await page.selectOption("#gallery-task", "rerank");
+    assert.deepEqual(await names(), ["tales", "ranks"]);
+    assert.doesNotMatch(await card("ranks").innerText(), /Speed here/);
+    await card("ranks").getByRole("button", { name: "Download" }).click();
+    await page.click("#ask-yes");
+    await says(page, "#rank-model-state", /^RANKS is ready\.$/);
+    assert.equal(await page.isVisible("#search-panel"), true);
+    assert.equal(await page.textContent("#model-name"), "tales");
+    await page.click("#search-choose");
+    await card("vectors").getByRole("button", { name: "Download" }).click();
+    await page.click("#ask-yes");
+    await says(page, "#search-model-state", /^VECTORS is ready\.$/);
+    // By its vectors, the second one is closest; the fake reranker prefers short ones.
+    await page.fill("#search-text", "A bee.\n\nZebras zip, zigzag and zoom.\n\nZoos open at ten.");
+    await page.fill("#search-query", "zebras zip");
+    const first = () => page.textContent("#search-results li p");
+    await page.press("#search-query", "Enter");
+    await says(page, "#search-state", /^The 3 most relevant of 3 passages, the best first\.$/);
+    assert.equal(await first(), "A bee.");
+    await says(page, "#search-results", /Your text, relevance 0\.14/);
+
+    // It comes back after a reload.
+    await page.reload();
+    await says(page, "#rank-model-state", /^RANKS is ready\.$/);
+    await says(page, "#search-model-state", /^VECTORS is ready\.$/);
+    await page.click("#rank-model-drop");
+    await says(page, "#rank-model-state", /^Without a reranker/);
+    assert.equal(await page.isVisible("#rank-model-drop"), false);
+    await page.fill("#search-text", "A bee.\n\nZebras zip, zigzag and zoom.\n\nZoos open at ten.");
+    await page.fill("#search-query", "zebras zip");
+    await page.press("#search-query", "Enter");
+    await says(page, "#search-state", /^The 3 closest of 3 passages/);
+    assert.equal(await first(), "Zebras zip, zigzag and zoom.");
   });
 
   test("a speed is shown once one was measured, and derived for others", async () => {

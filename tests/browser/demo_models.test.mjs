@@ -191,9 +191,10 @@ describe("the models of the demo", () => {
     }
   });
 
-  test("a model whose load ended with its tab waits for the user at the next visit", async () => {
-    const slow = await slowServer();
-    try {
+  describe("a model whose load ended with its tab", () => {
+    let slow;
+    beforeEach(async () => {
+      slow = await slowServer();
       await open();
       await ready(page);
       await loadUrl(page, slow.url);
@@ -203,24 +204,45 @@ describe("the models of the demo", () => {
         const mark = localStorage.getItem(name);
         // A mark without its lock, as after a crash.
         const crash = () => localStorage.setItem("inpage-load of a tab that is gone", mark);
-        addEventListener("pagehide", crash);
+        addEventListener("pagehide", crash, { once: true });
       });
       await page.reload();
       await says(
         page,
         "#notice-model",
-        /^The tab ended while it loaded this model.*smaller model\.$/,
+        /^The tab ended while it loaded this model.*shorter context.*the CPU, or a smaller model\.$/,
       );
       slow.release();
+    });
+    afterEach(() => slow.close());
+
+    test("waits for the user at the next visit", async () => {
+      await page.click("#choose-smaller");
+      assert.equal(await page.getAttribute("#models-tab", "aria-selected"), "true");
       await page.click("#retry-load");
       await ready(page);
       assert.equal(await page.textContent("#model-name"), "slow.gguf");
+      assert.match(await page.textContent("#device"), /Fitted to memorycache in q8_0/);
       await page.reload();
       await ready(page);
       assert.equal(await page.textContent("#model-name"), "slow.gguf");
-    } finally {
-      slow.close();
-    }
+    });
+
+    test("is loaded on the CPU if the user says so, also at later visits", async () => {
+      const device = () =>
+        page.evaluate(() => JSON.parse(localStorage.getItem("inpage-demo model")).device);
+      assert.equal(await device(), undefined);
+      await page.click("#use-cpu");
+      await ready(page);
+      assert.equal(await page.isVisible("#use-cpu"), false);
+      assert.doesNotMatch(await page.textContent("#device"), /Fitted/);
+      await page.reload();
+      await ready(page);
+      assert.deepEqual(
+        [await page.textContent("#model-name"), await device()],
+        ["slow.gguf", "cpu"],
+      );
+    });
   });
 
   test("the notice of the CPU says slow only where it is, and can be dismissed", async () => {

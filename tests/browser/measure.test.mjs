@@ -112,6 +112,35 @@ test("a runtime from the CDN is measured with the same file, and only if it is t
   await page.context().close();
 });
 
+test("a model is named as in the catalog, for every runtime", { skip }, async () => {
+  const page = await harness.open(undefined, "/measure/");
+  const asked = [];
+  await page.context().route("https://huggingface.co/**", (route) => {
+    asked.push(route.request().url());
+    const headers = { "access-control-allow-origin": "*" };
+    route.fulfill({ path: join(root, "www/models/tales.gguf"), headers });
+  });
+  await page.route(CDN, script(fakeWllama(false)));
+  const name = "smollm2-135m-instruct";
+  await page.waitForFunction((name) => document.querySelector("#model").value === name, name);
+  assert.ok((await page.locator("#models option").count()) > 20);
+  await page.uncheck("#webgpu");
+  await page.check("#wllama");
+  await page.click("#start");
+  await finished(page);
+  const report = JSON.parse(await page.locator("#json").textContent());
+  assert.equal(report.model, name);
+  assert.deepEqual(
+    report.results.map(({ runtime, error }) => [runtime, error]),
+    [
+      ["inpage, CPU", undefined],
+      ["wllama, CPU", undefined],
+    ],
+  );
+  assert.ok(asked.length >= 2 && asked.every((url) => url.endsWith("-Q8_0.gguf")), `${asked}`);
+  await page.context().close();
+});
+
 for (const [id, body] of [
   ["wllama", fakeWllama(true)],
   ["transformers", ENDLESS_TRANSFORMERS],

@@ -1,5 +1,6 @@
 //! Apps of Next, SvelteKit and Astro with the packed package, built as docs/bundlers.md says, served by the framework and opened in
-//! Chromium. Not part of `npm test`: the frameworks take 500 MB and minutes.
+//! Chromium. Not part of `npm test`: the frameworks take 500 MB and minutes. Their lock files name every package, so a release of one
+//! changes nothing here; `npm install --package-lock-only` in the folder of an app takes newer ones.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -36,7 +37,7 @@ after(() => browser?.close());
 function build(name) {
   const app = join(temporaryFolder("inpage-framework-"), name);
   cpSync(join(root, "tests/frameworks", name), app, { recursive: true });
-  npm(["install", "--no-audit", "--no-fund"], app);
+  npm(["ci", "--no-audit", "--no-fund"], app);
   unpack(archive, app);
   if (name === "next") {
     const files = join(app, "node_modules/inpage/www");

@@ -8,11 +8,13 @@ import { after, before, describe, test } from "node:test";
 import { createEngine, cache, inspectModel } from "inpage";
 import { catalog } from "inpage/catalog";
 import { headerOf } from "../../scripts/catalog/header.mjs";
+import { PUBLISHED_BYTES } from "../../scripts/catalog/published_sizes.mjs";
 import { SHAPES } from "../../scripts/catalog/shapes.mjs";
 import { sizesOf } from "../../scripts/catalog/table.mjs";
 import { root } from "../../scripts/process.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
 import { startHub } from "../delivery/hub_server.mjs";
+import { startServe } from "./serve_process.mjs";
 
 const load = (file) => import(join(root, "www/dist", file));
 const { isCatalogName } = await load("options/catalog_name.js");
@@ -24,7 +26,8 @@ const TALES = readFileSync(join(root, "www/models/tales.gguf"));
 const LLAMA = readFileSync(join(root, "tests/parity/models/llama.gguf"));
 
 /** The path of a model's file on the hub's second server. */
-const pathOf = (reference) => reference.replace(/^hf:([^/]+\/[^/]+)\/(.*)$/, "/$1/main/$2");
+const pathOf = (reference) =>
+  new URL(resolveModel(reference).location.urls[0]).pathname.replace("/resolve/", "/");
 const entryOf = (name) => catalog.find((model) => model.name === name);
 const faithfulFile = (name) => {
   const { header, sparseBytes } = headerOf(SHAPES[name]);
@@ -32,7 +35,6 @@ const faithfulFile = (name) => {
 };
 
 let hub;
-let env;
 before(async () => {
   const bge = entryOf("bge-small-en-v1.5").files.model;
   hub = await startHub({
@@ -41,15 +43,14 @@ before(async () => {
     [pathOf(entryOf("bge-base-en-v1.5").files.model)]: faithfulFile("bge-small-en-v1.5"),
     [pathOf(entryOf("smolvlm-256m-instruct").files.model)]: LLAMA,
   });
-  env = { INPAGE_CACHE_DIR: temporaryFolder("inpage-catalog-"), HF_ENDPOINT: hub.hub.origin };
-  process.env.INPAGE_CACHE_DIR = env.INPAGE_CACHE_DIR;
+  process.env.INPAGE_CACHE_DIR = temporaryFolder("inpage-catalog-");
+  process.env.HF_ENDPOINT = hub.hub.origin;
 });
 after(() => hub.close());
 
 function runNode(...args) {
   return new Promise((resolve) => {
-    const options = { env: { ...process.env, ...env } };
-    execFile(process.execPath, args, options, (error, stdout, stderr) =>
+    execFile(process.execPath, args, (error, stdout, stderr) =>
       resolve({ status: error?.code ?? 0, stdout, stderr }),
     );
   });
@@ -66,11 +67,26 @@ describe("the catalog", () => {
   test("has a model for each task, and each name once", () => {
     assert.ok(catalog.length >= 25, `${catalog.length} models`);
     assert.equal(new Set(catalog.map(({ name }) => name)).size, catalog.length);
-    for (const task of ["chat", "reasoning", "code", "vision", "embedding"]) {
+    for (const task of ["chat", "reasoning", "code", "vision", "embedding", "rerank"]) {
       const some = catalog.filter(({ tasks }) => tasks.includes(task));
-      assert.ok(some.length >= 3, `${some.length} models for ${task}`);
+      assert.ok(some.length >= 2, `${some.length} models for ${task}`);
+      // A reranker writes nothing.
+      if (task === "rerank") assert.ok(some.every(({ tasks }) => tasks.length === 1));
     }
     assert.deepEqual(Object.keys(SHAPES).sort(), catalog.map(({ name }) => name).sort());
+  });
+
+  test("has the sizes of files that are published, which agree with the shapes", () => {
+    for (const [name, bytes] of Object.entries(PUBLISHED_BYTES)) {
+      const model = entryOf(name);
+      assert.ok(["size", "headers"].includes(model.verified), name);
+      const { projectorBytes = 0, ...shape } = SHAPES[name];
+      assert.equal(model.bytes, bytes + projectorBytes, name);
+      // The folder of MiniLM is in F32.
+      if (model.type === "F32") continue;
+      const { fileBytes } = headerOf(shape);
+      assert.ok(Math.abs(fileBytes / bytes - 1) < 0.012, `${name}: ${fileBytes} by its shape`);
+    }
   });
 
   for (const model of catalog) {
@@ -168,6 +184,14 @@ describe("inpage models", () => {
     assert.match(stdout, /^NAME +TASKS.*\nsmolvlm-256m-instruct .*\nsmolvlm-500m-instruct .*\n$/);
   });
 
+  test("lists rerankers by their task", async () => {
+    const { stdout } = await command("models", "--task", "rerank");
+    assert.match(
+      stdout,
+      /^NAME .*\nbge-reranker-v2-m3 +rerank +636 MB .*\nqwen3-reranker-0\.6b .*\n$/,
+    );
+  });
+
   test("prints entries", async () => {
     const { stdout } = await command("models", "qwen3-0.6b", "--json");
     assert.deepEqual(JSON.parse(stdout), [entryOf("qwen3-0.6b")]);
@@ -187,7 +211,7 @@ describe("inpage models", () => {
 describe("inpage pull", () => {
   test("stores a model, which then needs no network", async () => {
     await cache.delete({
-      url: `${hub.hub.origin}${pathOf(entryOf(NAME).files.model).replace("/main/", "/resolve/main/")}`,
+      url: resolveModel(entryOf(NAME).files.model, { baseURL: hub.hub.origin }).location.urls[0],
     });
     const { status, stdout, stderr } = await command("pull", NAME);
     assert.deepEqual([status, stderr], [0, ""]);
@@ -209,6 +233,19 @@ describe("inpage pull", () => {
     }
     assert.equal((await command("pull")).status, 2);
   });
+});
+
+test("inpage serve takes a name", async () => {
+  const server = await startServe(NAME);
+  try {
+    const { data } = await (await fetch(`${server.origin}/v1/models`)).json();
+    assert.deepEqual(
+      data.map(({ id }) => id),
+      [NAME],
+    );
+  } finally {
+    await server.stop();
+  }
 });
 
 test("inpage inspect takes a name", async () => {

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import { createEngine } from "../../www/dist/node/index.js";
 import { createLanguageModel, installLanguageModel } from "../../www/dist/node/prompt_api.js";
+import { callOf, fakedModel, rejectsWith } from "./fake_chat.mjs";
 
 const chatTemplate =
   "{% for message in messages %}<{{ message.role }}>{{ message.content }}{% if not loop.last or message.role == 'user' %}\n{% endif %}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
@@ -31,7 +32,6 @@ afterEach(() => {
   asked.length = 0;
 });
 
-const rejectsWith = (name) => (error) => error.name === name;
 const sessionOf = (options) => LanguageModel.create({ temperature: 0, topK: 3, ...options });
 
 test("prompts and answers become a conversation, whole and streamed", async () => {
@@ -97,34 +97,28 @@ test("a sampling mode is a temperature and a number of tokens", async () => {
   assert.equal(session.samplingMode, "creative");
   await session.prompt("One day");
   assert.deepEqual([asked[0].temperature, asked[0].top_k], [1.1, 10]);
-  const own = await LanguageModel.create({ samplingMode: "creative", temperature: 0 });
+  const own = await LanguageModel.create({ temperature: 0, topK: 4 });
+  assert.deepEqual([own.samplingMode, own.temperature, own.topK], [null, 0, 4]);
   await own.prompt("One day");
-  assert.deepEqual([asked[1].temperature, asked[1].top_k], [0, 10]);
-  const wild = LanguageModel.create({ samplingMode: "wild" });
-  await assert.rejects(wild, rejectsWith("TypeError"));
-});
-
-/** A `LanguageModel` whose engine gives these messages, one after the other, and the messages that it was asked with. */
-function faked(deltas) {
-  const bodies = [];
-  const create = async (body) => {
-    bodies.push(body);
-    const delta = deltas[bodies.length - 1];
-    return [{ choices: [{ delta }] }, { choices: [] }].values();
-  };
-  const fake = {
-    chat: { completions: { create } },
-    tokenize: async ({ messages = [] }) => ({ count: messages.length, max_model_len: 9 }),
-  };
-  return { model: createLanguageModel({ engine: fake }), bodies };
-}
-
-const callOf = (name, text) => ({
-  tool_calls: [{ index: 0, id: "c1", type: "function", function: { name, arguments: text } }],
+  assert.deepEqual([asked[1].temperature, asked[1].top_k], [0, 4]);
+  // What the model's makers recommend.
+  const usual = await LanguageModel.create();
+  assert.deepEqual([usual.samplingMode, usual.temperature], ["balanced", undefined]);
+  await usual.prompt("One day");
+  assert.equal("temperature" in asked[2] || "top_k" in asked[2], false);
+  assert.equal((await session.clone()).samplingMode, "creative");
+  for (const options of [{ samplingMode: "wild" }, { samplingMode: "creative", topK: 3 }]) {
+    await assert.rejects(LanguageModel.create(options), rejectsWith("TypeError"));
+    await assert.rejects(LanguageModel.availability(options), rejectsWith("TypeError"));
+  }
 });
 
 test("tools are called until the model answers, and belong to the conversation", async () => {
-  const { model, bodies } = faked([callOf("weather", '{"city":"Oslo"}'), { content: "21" }, {}]);
+  const { model, bodies } = fakedModel([
+    callOf("weather", '{"city":"Oslo"}'),
+    { content: "21" },
+    {},
+  ]);
   const inputs = [];
   const weather = {
     ...{ name: "weather", description: "Tells it.", inputSchema: { type: "object" } },
@@ -149,23 +143,45 @@ test("tools are called until the model answers, and belong to the conversation",
   await session.prompt("And now?");
   assert.equal(bodies[2].messages.length, 5);
   // A call and its result leave together.
-  await session.append(Array(5).fill({ role: "user", content: "x" }));
-  assert.ok(session.contextUsage <= 9);
+  await session.append(Array(26).fill({ role: "user", content: "x" }));
+  assert.equal(session.contextUsage, 28);
 });
 
 test("an error of a tool ends the prompt, and tools need names and functions", async () => {
-  const { model } = faked([callOf("f", "{}"), callOf("absent", "{}")]);
+  const { model } = fakedModel([callOf("f", "{}"), callOf("absent", "{}")]);
   const execute = () => {
     throw new RangeError("no");
   };
-  const tool = { name: "f", description: "", inputSchema: {}, execute };
+  const tool = { name: "f", description: "Does f.", inputSchema: { type: "object" }, execute };
   const session = await model.create({ tools: [tool] });
   await assert.rejects(session.prompt("x"), rejectsWith("RangeError"));
   assert.equal(session.contextUsage, 0);
   await assert.rejects(session.prompt("x"), rejectsWith("OperationError"));
-  for (const tools of [[{ ...tool, name: "" }], [{ ...tool, execute: 1 }], [tool, tool]]) {
-    await assert.rejects(model.create({ tools }), rejectsWith("TypeError"));
+  const circular = { type: "object" };
+  circular.properties = { circular };
+  for (const wrong of [
+    ...[{ name: "" }, { execute: 1 }, { description: "" }, {}],
+    ...[null, "x", {}, { type: "string" }, circular].map((inputSchema) => ({ inputSchema })),
+    ...[{ properties: "x" }, { required: "x" }].map((more) => ({
+      inputSchema: { type: "object", ...more },
+    })),
+  ]) {
+    // The first one is right.
+    const tools = [tool, { ...tool, name: Object.keys(wrong).length > 0 ? "g" : "f", ...wrong }];
+    await assert.rejects(
+      model.create({ tools }),
+      rejectsWith("TypeError"),
+      JSON.stringify(wrong.inputSchema === circular ? "circular" : wrong),
+    );
   }
+  const getter = {
+    type: "object",
+    get properties() {
+      throw new RangeError("mine");
+    },
+  };
+  const throwing = model.create({ tools: [{ ...tool, inputSchema: getter }] });
+  await assert.rejects(throwing, rejectsWith("RangeError"));
 });
 
 test("an answer fits a schema, or a regular expression", async () => {
@@ -256,7 +272,8 @@ test("a destroyed session stops, and answers no more", async () => {
   session.destroy();
   await assert.rejects(async () => {
     while (!(await reader.read()).done);
-  }, rejectsWith("AbortError"));
+  }, rejectsWith("InvalidStateError"));
+  assert.throws(() => session.promptStreaming("x"), rejectsWith("InvalidStateError"));
   for (const call of ["prompt", "append", "measureContextUsage", "clone"]) {
     await assert.rejects(session[call]("x"), rejectsWith("InvalidStateError"), call);
   }
@@ -265,10 +282,21 @@ test("a destroyed session stops, and answers no more", async () => {
 test("what cannot be asked is refused", async () => {
   const session = await sessionOf();
   for (const [input, name] of [
-    [[{ role: "system", content: "late" }], "TypeError"],
+    [
+      [
+        { role: "user", content: "x" },
+        { role: "system", content: "late" },
+      ],
+      "TypeError",
+    ],
     [[{ role: "tool", content: "x" }], "TypeError"],
-    [[{ role: "user", content: "x", prefix: true }], "TypeError"],
+    [[null], "TypeError"],
+    [[{ role: "user" }], "TypeError"],
+    [[{ role: "user", content: [{ type: "soup", value: "x" }] }], "TypeError"],
+    [[{ role: "user", content: [{ type: "text", value: new Uint8Array(1) }] }], "TypeError"],
+    [[{ role: "user", content: "x", prefix: true }], "SyntaxError"],
     [[{ role: "user", content: [{ type: "image", value: null }] }], "NotSupportedError"],
+    [[{ role: "user", content: [{ type: "audio", value: new Blob([]) }] }], "NotSupportedError"],
   ]) {
     await assert.rejects(session.prompt(input), rejectsWith(name), JSON.stringify(input));
   }
@@ -324,11 +352,11 @@ test("the platform's class of the error for the quota is used where there is one
     }
   };
   try {
-    const { model } = faked([]);
+    const { model } = fakedModel([]);
     const session = await model.create();
-    const asking = session.prompt(Array(20).fill({ role: "user", content: "x" }));
+    const asking = session.prompt(Array(40).fill({ role: "user", content: "x" }));
     await assert.rejects(asking, (error) => {
-      assert.deepEqual([error.requested, error.quota], [20, 9]);
+      assert.deepEqual([error.requested, error.quota], [40, 30]);
       return error instanceof globalThis.QuotaExceededError;
     });
   } finally {

@@ -49,6 +49,32 @@ test("each template is an app, and others are refused", () => {
   assert.match(refused.stderr, /--template poem is none of completion, chat, search, pictures/);
 });
 
+test("a model of the catalog takes the place of the template's", () => {
+  const scripts = {
+    chat: ["qwen3-0.6b", "smollm2-135m-instruct"],
+    search: ["all-minilm-l6-v2", "bge-small-en-v1.5"],
+    pictures: ["smolvlm-256m-instruct", "qwen3-vl-2b-instruct"],
+  };
+  for (const [template, [usual, model]] of Object.entries(scripts)) {
+    const app = `${template}-model`;
+    const { status } = create(app, "--template", template, "--model", model, "--no-install");
+    assert.equal(status, 0, template);
+    const text = readFileSync(join(folder, app, "src/main.ts"), "utf8");
+    assert.equal(text.split(`"${model}"`).length, 2, template);
+    assert.ok(!text.includes(usual), template);
+  }
+  for (const [args, message] of [
+    [["--template", "chat", "--model", "smollm2-135m"], /similar names: smollm2-135m-instruct/],
+    [["--template", "search", "--model", "qwen3-0.6b"], /no "qwen3-0\.6b" for embedding/],
+    [["--model", "qwen3-0.6b"], /--model needs --template chat, search or pictures/],
+  ]) {
+    const { status, stderr } = create("refused", ...args, "--no-install");
+    assert.equal(status, 2);
+    assert.match(stderr, message);
+    assert.equal(existsSync(join(folder, "refused")), false);
+  }
+});
+
 test("a folder with files is left alone, and an empty one is used", () => {
   mkdirSync(join(folder, "full"));
   writeFileSync(join(folder, "full/note.txt"), "mine");

@@ -6,6 +6,8 @@ import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
+import { catalog } from "../dist/catalog/models.js";
+import { nearestNames } from "../dist/options/names.js";
 
 export const USAGE = `Usage: inpage create FOLDER [options]
 
@@ -16,6 +18,7 @@ Writes an app into a new folder and installs it with npm: a page in TypeScript, 
                          chat        a chat with a model of the catalog
                          search      a search by meaning in texts of the page
                          pictures    questions about a picture
+  --model NAME         a model of the catalog (inpage models) for the chat, the search or the pictures
   --package SPEC       what npm installs as inpage: a version, or the path of an archive (default: this version)
   --no-install         only write the files
   -h, --help           this text
@@ -29,15 +32,16 @@ const EXAMPLE = fileURLToPath(new URL("../../examples/vite", import.meta.url));
 /** The files of every app, and those that a template has in its own folder. */
 const FILES = ["tsconfig.json", "vite.config.js"];
 const OWN_FILES = ["index.html", "src"];
-/** The folder of each template in the example. */
+/** The folder of each template in the example, and the task of its model, whose name its script has. The first has the small model. */
 const TEMPLATES = {
-  completion: ".",
-  chat: "templates/chat",
-  search: "templates/search",
-  pictures: "templates/pictures",
+  completion: { from: "." },
+  chat: { from: "templates/chat", task: "chat", model: "qwen3-0.6b" },
+  search: { from: "templates/search", task: "embedding", model: "all-minilm-l6-v2" },
+  pictures: { from: "templates/pictures", task: "vision", model: "smolvlm-256m-instruct" },
 };
 const OPTIONS = {
   template: { type: "string" },
+  model: { type: "string" },
   package: { type: "string" },
   "no-install": { type: "boolean", default: false },
   help: { type: "boolean", short: "h" },
@@ -51,11 +55,7 @@ export async function create(args) {
     if (!parsed.values.help && parsed.positionals.length !== 1) {
       throw new Error("one folder is needed");
     }
-    const { template } = parsed.values;
-    if (template !== undefined && !Object.hasOwn(TEMPLATES, template)) {
-      const known = Object.keys(TEMPLATES).join(", ");
-      throw new Error(`--template ${template} is none of ${known}`);
-    }
+    checkTemplate(parsed.values);
   } catch (error) {
     process.stderr.write(`inpage create: ${error.message}\n\n${USAGE}`);
     return WRONG_USAGE;
@@ -68,7 +68,7 @@ export async function create(args) {
   const folder = resolve(positionals[0]);
   const template = values.template ?? (await askForTemplate());
   try {
-    write(folder, template, values.package);
+    write(folder, template, values);
   } catch (error) {
     process.stderr.write(`inpage create: ${error.message}\n`);
     return FAILED;
@@ -82,6 +82,23 @@ export async function create(args) {
     `The app is in ${folder}. Start it:\n\n  cd ${positionals[0]}\n  ${steps}\n`,
   );
   return 0;
+}
+
+/** @throws Error for a template that does not exist, or a model that the template cannot use */
+function checkTemplate({ template, model }) {
+  if (template !== undefined && !Object.hasOwn(TEMPLATES, template)) {
+    throw new Error(`--template ${template} is none of ${Object.keys(TEMPLATES).join(", ")}`);
+  }
+  if (model === undefined) return;
+  const { task } = TEMPLATES[template] ?? {};
+  if (task === undefined) {
+    throw new Error("--model needs --template chat, search or pictures");
+  }
+  const names = catalog.filter(({ tasks }) => tasks.includes(task)).map(({ name }) => name);
+  if (names.includes(model)) return;
+  const similar = nearestNames(model, names);
+  const meant = similar.length > 0 ? ` (similar names: ${similar.join(", ")})` : "";
+  throw new Error(`--model: the catalog has no "${model}" for ${task}${meant}`);
 }
 
 /** The template that somebody chooses in a terminal; elsewhere the first one. */
@@ -101,15 +118,21 @@ async function askForTemplate() {
   }
 }
 
-/** Writes the app's files; `spec` is where npm finds the package. */
-function write(folder, template, spec) {
+/** Writes the app's files. `model` replaces that of the template, and `spec` is where npm finds the package. */
+function write(folder, template, { model, package: spec }) {
   if (existsSync(folder) && readdirSync(folder).length > 0) {
     throw new Error(`${folder} is not empty: give the name of a new folder`);
   }
   mkdirSync(folder, { recursive: true });
   const copy = (from, file) => cpSync(join(from, file), join(folder, file), { recursive: true });
   for (const file of FILES) copy(EXAMPLE, file);
-  for (const file of OWN_FILES) copy(join(EXAMPLE, TEMPLATES[template]), file);
+  const { from, model: usual } = TEMPLATES[template];
+  for (const file of OWN_FILES) copy(join(EXAMPLE, from), file);
+  if (model !== undefined) {
+    const script = join(folder, "src/main.ts");
+    const text = readFileSync(script, "utf8");
+    writeFileSync(script, text.replace(JSON.stringify(usual), JSON.stringify(model)));
+  }
   const description = JSON.parse(readFileSync(join(EXAMPLE, "package.json"), "utf8"));
   description.name = nameOf(folder);
   description.dependencies.inpage = specOf(spec);

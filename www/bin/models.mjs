@@ -8,7 +8,7 @@ export const USAGE = `Usage: inpage models [NAME ...] [options]
 Lists the models of the catalog, which the other commands and createEngine take by name. With names, everything that
 the catalog has about these models. Sizes marked with ~ are computed from the architecture, not from the file.
 
-  --task TASK          only models for chat, reasoning, code, vision or embedding
+  --task TASK          only models for chat, reasoning, code, vision, embedding or rerank
   --language TAG       only models whose makers name this language, such as de
   --max-bytes SIZE     only models whose files have at most this size: 800MB, 1.5GB, 1GiB or a number of bytes
   --max-memory SIZE    only models that need at most this memory with a context of 4,096 tokens
@@ -20,7 +20,7 @@ Exit status: 0 models were listed, 1 none fits or a name does not exist, 2 wrong
 
 const NONE = 1;
 const WRONG_USAGE = 2;
-const TASKS = ["chat", "reasoning", "code", "vision", "embedding"];
+const TASKS = ["chat", "reasoning", "code", "vision", "embedding", "rerank"];
 const UNITS = { "": 1, KB: 1e3, MB: 1e6, GB: 1e9, KIB: 2 ** 10, MIB: 2 ** 20, GIB: 2 ** 30 };
 
 const OPTIONS = {
@@ -89,18 +89,20 @@ function bytesOf(name, text) {
   return Number(number) * UNITS[(unit ?? "").toUpperCase()];
 }
 
-const size = (bytes, verified) =>
-  `${verified === "headers" ? "" : "~"}${
+const size = (bytes, isExact) =>
+  `${isExact ? "" : "~"}${
     bytes >= 1e9 ? `${(bytes / 1e9).toFixed(2)} GB` : `${Math.round(bytes / 1e6)} MB`
   }`;
+const downloadOf = ({ bytes, verified }) => size(bytes, verified !== "shape");
+const memoryOf = ({ memory, verified }, context) => size(memory[context], verified === "headers");
 
 function tableText(listed) {
-  const rows = listed.map(({ name, tasks, bytes, memory, licence, verified }) => [
-    name,
-    tasks.join(", "),
-    size(bytes, verified),
-    size(memory.context4k, verified),
-    licence,
+  const rows = listed.map((model) => [
+    model.name,
+    model.tasks.join(", "),
+    downloadOf(model),
+    memoryOf(model, "context4k"),
+    model.licence,
   ]);
   if (rows.length === 0) return "";
   const all = [["NAME", "TASKS", "DOWNLOAD", "MEMORY (4k)", "LICENCE"], ...rows];
@@ -110,14 +112,14 @@ function tableText(listed) {
 }
 
 function entryText(model) {
-  const { memory, sampling, files, verified } = model;
+  const { sampling, files } = model;
   const lines = {
     Title: model.title,
     "Good for": model.goodFor,
     Tasks: model.tasks.join(", "),
     Parameters: `${(model.parameters / 1e6).toFixed(0)} million, ${model.type}`,
-    Download: size(model.bytes, verified),
-    Memory: `${size(memory.context4k, verified)} with 4,096 tokens of context, ${size(memory.context16k, verified)} with 16,384`,
+    Download: downloadOf(model),
+    Memory: `${memoryOf(model, "context4k")} with 4,096 tokens of context, ${memoryOf(model, "context16k")} with 16,384`,
     Context: `${model.contextTokens} tokens`,
     Licence: model.licence,
     Languages: model.languages.join(", "),

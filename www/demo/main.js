@@ -33,7 +33,7 @@ import { Writer } from "./write/writer.js";
  */
 
 const CRASHED =
-  "The tab ended while it loaded this model, probably because the device has too little memory. Close other tabs, or choose a smaller model";
+  "The tab ended while it loaded this model, probably because the device has too little memory. Close other tabs and try again, which takes a smaller cache and, if needed, a shorter context. Or use the CPU, or a smaller model";
 
 /** @type {ChatModel | undefined} */
 let chatModel;
@@ -80,6 +80,8 @@ const showActions = setUpActions({
     model.cancel();
   },
   resume: () => void load(choice),
+  useCpu: () => void load({ ...choice, device: "cpu" }),
+  chooseSmaller: () => showModels("chat"),
   discard: () => void discard(choice),
   chooseFile: () => {
     tabs.show("models");
@@ -113,6 +115,10 @@ const gallery = new Gallery({
     tabs.show("search");
     void search.model.load(chosen);
   },
+  useToRank(chosen) {
+    tabs.show("search");
+    void search.ranker.load(chosen);
+  },
   onDeleted: deleted,
 });
 const sample = setUpSample(tabs.shown);
@@ -124,7 +130,8 @@ const showTour = setUpTour({
 
 /** Shows which models are stored and in use, and how fast they are. */
 async function showStorage() {
-  const used = [isReady ? model.choice?.name : undefined, search.model.choice?.name];
+  const { model: finder, ranker } = search;
+  const used = [isReady ? model.choice?.name : undefined, finder.choice?.name, ranker.choice?.name];
   await Promise.all([showFiles(), gallery.refresh(used, model.info)]);
 }
 
@@ -159,6 +166,12 @@ function load(chosen) {
   writer.stop();
   chat.stop();
   return model.load({ ...chosen, chatTemplate: chosenTemplate(chosen.name) });
+}
+
+/** Whether the last load of a model ended with its tab. @param {Choice} chosen */
+async function hasCrashed({ option, device }) {
+  const options = { model: option, ...(device !== undefined && { device }) };
+  return (await previousLoadCrashed(options).catch(() => undefined)) !== undefined;
 }
 
 /** What was deleted is not downloaded again at the next visit. @param {CachedFile[]} files */
@@ -198,6 +211,7 @@ byId("chat-simple", HTMLButtonElement).addEventListener("click", () => {
 });
 byId("chat-choose", HTMLButtonElement).addEventListener("click", () => showModels("chat"));
 byId("search-choose", HTMLButtonElement).addEventListener("click", () => showModels("embedding"));
+byId("rank-choose", HTMLButtonElement).addEventListener("click", () => showModels("rerank"));
 byId("chat-stories", HTMLButtonElement).addEventListener("click", () => tabs.show("write"));
 // On a phone, the text should be visible first.
 byId("sampling-card", HTMLDetailsElement).open = matchMedia("(min-width: 56rem)").matches;
@@ -212,9 +226,10 @@ else if (last.isPaused) {
   const { name } = choice;
   const progress = await downloadedOf(choice);
   model.wait({ kind: "paused", name, choice, progress, remains: undefined });
-} else if (await previousLoadCrashed({ model: last.choice.option }).catch(() => undefined)) {
+} else if (await hasCrashed(last.choice)) {
   // Without this, a model that is too large for the device would end the tab at every visit.
   choice = last.choice;
   const { name } = choice;
-  model.wait({ kind: "failed", name, choice, error: new Error(CRASHED), remains: undefined });
+  const problem = { error: new Error(CRASHED), remains: undefined, hasCrashed: true };
+  model.wait({ kind: "failed", name, choice, ...problem });
 } else await load(last.choice);

@@ -2,11 +2,12 @@
 
 /** @import { Result } from "./measure.js" */
 
+import { catalog } from "../dist/catalog/index.js";
 import { DECODED_TOKENS, PROMPT_TOKENS, measure } from "./measure.js";
 import { measureTransformers, measureWllama } from "./peers.js";
 import { plot } from "./plot.js";
 
-const DEFAULT_MODEL = "hf:bartowski/SmolLM2-135M-Instruct-GGUF/SmolLM2-135M-Instruct-Q8_0.gguf";
+const DEFAULT_MODEL = "smollm2-135m-instruct";
 const HUB = "https://huggingface.co";
 
 /** @param {string} id */
@@ -25,13 +26,21 @@ let results = [];
 let running = new AbortController();
 
 input("model").value = new URLSearchParams(location.search).get("model") ?? DEFAULT_MODEL;
+const chats = catalog.filter(({ tasks }) => tasks.includes("chat"));
+byId("models").replaceChildren(
+  ...chats.map(({ name, title, bytes }) => {
+    const size = bytes < 1e9 ? `${Math.round(bytes / 1e6)} MB` : `${(bytes / 1e9).toFixed(1)} GB`;
+    return new Option(`${title}, ${size}`, name);
+  }),
+);
 
-/** The URL of the file for runtimes that do not know hubs. @param {string} model */
+/** The URL of the file for runtimes that know neither the catalog nor hubs. @param {string} model */
 function urlOf(model) {
+  const place = catalog.find(({ name }) => name === model)?.files.model ?? model;
   const [, name, file, revision = "main"] =
-    /^hf:([^/]+\/[^/]+)\/([^@]+)(?:@(.+))?$/.exec(model) ?? [];
+    /^hf:([^/]+\/[^/]+)\/([^@]+)(?:@(.+))?$/.exec(place) ?? [];
   if (file !== undefined) return `${HUB}/${name}/resolve/${revision}/${file}`;
-  return new URL(model === "embedded" ? "../models/tales.gguf" : model, location.href).href;
+  return new URL(place === "embedded" ? "../models/tales.gguf" : place, location.href).href;
 }
 
 /** @param {Result} result */
@@ -77,11 +86,10 @@ function report() {
 async function run() {
   const { signal } = running;
   const model = input("model").value.trim();
-  const place = model === "embedded" ? model : urlOf(model);
   /** @type {[string, string, () => Promise<Result>][]} */
   const all = [
-    ["webgpu", "inpage, GPU", () => measure(place, "webgpu", signal, say)],
-    ["cpu", "inpage, CPU", () => measure(place, "cpu", signal, say)],
+    ["webgpu", "inpage, GPU", () => measure(model, "webgpu", signal, say)],
+    ["cpu", "inpage, CPU", () => measure(model, "cpu", signal, say)],
     ["wllama", "wllama, CPU", () => measureWllama(urlOf(model), signal)],
     ["transformers", "transformers.js, GPU", () => measureTransformers(signal)],
   ];

@@ -72,7 +72,7 @@ function factsOf(entry, { measured, advice }) {
   }
   facts.push(["Languages", languagesInWords(languages)], ["Licence", licence]);
   const rate = measured ?? advice?.rate;
-  if (rate !== undefined && !tasks.includes("embedding")) {
+  if (rate !== undefined && !isForSearch(tasks)) {
     facts.push(["Speed here", `${measured === undefined ? "about " : ""}${rateInWords(rate)}`]);
   }
   return facts;
@@ -86,10 +86,13 @@ function languagesInWords(tags) {
   return tags.map((tag) => names.of(tag) ?? tag).join(", ");
 }
 
+/** Whether a model finds passages or puts them in order: it writes nothing. @param {readonly string[]} tasks */
+const isForSearch = (tasks) => tasks.includes("embedding") || tasks.includes("rerank");
+
 /** @param {Entry} entry @param {Stored} stored */
 function labelOf({ tasks, places }, stored) {
   if (places.length === 0 || stored.kind === "whole") {
-    return tasks.includes("embedding") ? "Use for search" : "Use";
+    return isForSearch(tasks) ? "Use for search" : "Use";
   }
   return stored.kind === "part" ? "Resume" : "Download";
 }

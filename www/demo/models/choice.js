@@ -14,6 +14,7 @@ import { isFileOf } from "./places.js";
  * @property {ProjectorOption | undefined} [projector]
  * @property {string | undefined} [chatTemplate]
  * @property {string} [catalogName] its name in the catalog, which the example code has
+ * @property {"cpu"} [device] the user chose the CPU for it, after a load that ended with the tab
  *
  * The model of the last visit. A page cannot open a local file again by itself, so of a file only its name is left.
  *
@@ -23,18 +24,19 @@ import { isFileOf } from "./places.js";
 /** The model of the package. @type {Choice} */
 export const EMBEDDED = { name: "tales", option: "embedded" };
 
-/** What a model is used for; each use has its own last model. @typedef {"model" | "search-model"} Use */
+/** What a model is used for; each use has its own last model. @typedef {"model" | "search-model" | "rank-model"} Use */
 
 /**
  * @param {Choice} choice
  * @param {{ isPaused?: boolean, use?: Use }} [state] whether the user paused its download
  */
 export function rememberChoice(
-  { name, option, projector, catalogName },
+  { name, option, projector, catalogName, device },
   { isPaused = false, use = "model" } = {},
 ) {
   const isLocal = option instanceof Blob || (typeof option === "object" && "files" in option);
-  const kept = isLocal ? { fileName: name } : { name, option, projector, catalogName, isPaused };
+  const place = { option, projector, catalogName, device };
+  const kept = isLocal ? { fileName: name } : { name, ...place, isPaused };
   remember(use, JSON.stringify(kept));
 }
 
@@ -50,12 +52,14 @@ export function recallChoice(use = "model") {
   } catch {
     return undefined;
   }
-  const { name, option, projector, fileName, isPaused, catalogName } = kept;
+  const { name, option, projector, fileName, isPaused, catalogName, device } = kept;
   if (typeof fileName === "string") return { fileName };
   if (typeof name !== "string" || !isPlace(option)) return undefined;
   const tower = isPlace(projector) ? { projector } : {};
   const named = typeof catalogName === "string" ? { catalogName } : {};
-  return { choice: { name, option, ...tower, ...named }, isPaused: isPaused === true };
+  /** @type {{ device?: "cpu" }} */
+  const placed = device === "cpu" ? { device } : {};
+  return { choice: { name, option, ...tower, ...named, ...placed }, isPaused: isPaused === true };
 }
 
 /**
@@ -65,7 +69,7 @@ export function recallChoice(use = "model") {
  * @param {CachedFile[]} deleted
  */
 export function forgetDeleted(deleted) {
-  for (const use of /** @type {const} */ (["model", "search-model"])) {
+  for (const use of /** @type {const} */ (["model", "search-model", "rank-model"])) {
     const last = recallChoice(use);
     if (last === undefined || "fileName" in last) continue;
     if (deleted.some(({ key }) => isFileOf(key, last.choice.option))) remember(use, "null");

@@ -9,12 +9,12 @@ import { SERVICE_WORKER } from "../serving.js";
  */
 
 /**
- * `missing`: the model of the last visit is a file that the user must choose again.
+ * `missing`: the model of the last visit is a file that the user must choose again. `hasCrashed`: its last load ended with the tab.
  *
  * @typedef {{ kind: "loading", name: string, progress: LoadProgress | undefined }
  *   | { kind: "ready", name: string, info: EngineInfo, engine: Engine }
  *   | { kind: "paused", name: string, choice: Choice, progress: LoadProgress | undefined, remains: string | undefined }
- *   | { kind: "failed", name: string, choice: Choice, error: unknown, remains: string | undefined }
+ *   | { kind: "failed", name: string, choice: Choice, error: unknown, remains: string | undefined, hasCrashed?: boolean }
  *   | { kind: "missing", name: string }
  *   | { kind: "none" }} State
  */
@@ -67,7 +67,7 @@ export class CurrentModel {
    * @param {Choice} choice
    */
   async load(choice) {
-    const { name, option, projector, chatTemplate } = choice;
+    const { name, option, projector, chatTemplate, device } = choice;
     this.#loading?.abort();
     const loading = new AbortController();
     this.#loading = loading;
@@ -83,6 +83,7 @@ export class CurrentModel {
         model: option,
         ...(projector !== undefined && { projector }),
         ...(chatTemplate !== undefined && { endpoint: { chatTemplate } }),
+        ...(device !== undefined && { device }),
         workerUrl: new URL("../engine_worker.js", import.meta.url),
         // Threads on hosts that do not isolate the page.
         isolatedFrame: SERVICE_WORKER,

@@ -23,6 +23,7 @@ const FIRST_CARDS = 8;
  * @typedef {object} GalleryActions
  * @property {(choice: Choice) => void} use
  * @property {(choice: Choice) => void} useForSearch
+ * @property {(choice: Choice) => void} useToRank
  * @property {(files: CachedFile[]) => Promise<void>} onDeleted
  */
 
@@ -86,6 +87,7 @@ export class Gallery {
     const isThere = entry.places.length === 0 || stored.kind === "whole";
     if (!isThere && !(await consent(entry, stored, this.#advice.get(entry.name)))) return;
     if (entry.tasks.includes("embedding")) this.#actions.useForSearch(entry.choice);
+    else if (entry.tasks.includes("rerank")) this.#actions.useToRank(entry.choice);
     else this.#actions.use(entry.choice);
   }
 

@@ -10,6 +10,8 @@ import { byId } from "../page/dom.js";
  * @property {() => void} cancel
  * @property {() => void} resume a paused load, or one that failed
  * @property {() => void} discard deletes what a paused load has downloaded
+ * @property {() => void} useCpu loads the model that failed on the CPU
+ * @property {() => void} chooseSmaller
  * @property {() => void} chooseFile the file of the last visit again
  * @property {() => void} useEmbedded
  */
@@ -21,6 +23,8 @@ const BUTTONS = [
   ["resume-load", "resume", ({ kind }) => kind === "paused"],
   ["discard-load", "discard", ({ kind }) => kind === "paused"],
   ["retry-load", "resume", ({ kind }) => kind === "failed"],
+  ["use-cpu", "useCpu", (state) => hasCrashed(state) && state.choice.device === undefined],
+  ["choose-smaller", "chooseSmaller", hasCrashed],
   ["choose-file", "chooseFile", ({ kind }) => kind === "missing"],
   ["use-embedded", "useEmbedded", needsModel],
 ];
@@ -28,6 +32,14 @@ const BUTTONS = [
 /** @param {State} state */
 function isDownload(state) {
   return state.kind === "loading" && state.progress?.phase === "download";
+}
+
+/**
+ * @param {State} state
+ * @returns {state is Extract<State, { kind: "failed" }>}
+ */
+function hasCrashed(state) {
+  return state.kind === "failed" && state.hasCrashed === true;
 }
 
 /** @param {State} state */

@@ -105,6 +105,14 @@ function threadsInWords({ threads, isolation, isolationReason }) {
   return isolationReason ? `${threads} (${isolationReason})` : `${threads}`;
 }
 
+/** What was changed so that the model fits into memory. @param {EngineInfo} info */
+function fitInWords({ fitted }) {
+  if (fitted === undefined) return undefined;
+  const { kvFormat, contextTokens } = fitted;
+  const parts = [kvFormat && `cache in ${kvFormat}`, contextTokens && `context ${contextTokens}`];
+  return parts.filter(Boolean).join(", ") || undefined;
+}
+
 /** @param {EngineInfo} info */
 function showDevice(info) {
   const { fileBytes, layers, contextTokens, architecture } = info;
@@ -113,6 +121,7 @@ function showDevice(info) {
     ["Why not the GPU", info.device === "cpu" && info.deviceReason],
     ["Kernels", info.variant],
     ["Threads", info.device === "cpu" && threadsInWords(info)],
+    ["Fitted to memory", fitInWords(info)],
     [
       "Model",
       architecture &&

@@ -8,6 +8,9 @@ const KEY = "sampling";
 /** The values of the page, for models whose makers recommend nothing. @type {Record<string, string>} */
 const DEFAULTS = { temperature: "0.7", top_p: "0.95", min_p: "0.05", top_k: "" };
 
+/** Fields without a control, which requests have if the makers of the model recommend them. */
+const PENALTIES = ["presence_penalty", "repetition_penalty"];
+
 /**
  * @typedef {object} Sampling
  * @property {() => Record<string, unknown>} fields of a request
@@ -34,9 +37,14 @@ export function setUpSampling() {
   // The fields are reset only after the event.
   form.addEventListener("reset", () => setTimeout(keep));
   showValues();
+  /** @type {Record<string, unknown>} */
+  let penalties = {};
   return {
-    fields: () => requestFields(new FormData(form)),
+    fields: () => ({ ...penalties, ...requestFields(new FormData(form)) }),
     setDefaults(recommended = {}) {
+      penalties = Object.fromEntries(
+        Object.entries(recommended).filter(([name]) => PENALTIES.includes(name)),
+      );
       for (const [name, own] of Object.entries(DEFAULTS)) {
         const input = form.elements.namedItem(name);
         if (!(input instanceof HTMLInputElement)) continue;

@@ -1,9 +1,10 @@
-//! The search tab: finds passages of the visitor's own text by their meaning. Text and files stay in the page's memory.
+//! The search tab: finds passages of the visitor's own text by their meaning, and puts them in order if there is a reranker. Text and
+//! files stay in the page's memory.
 
 import { byId, showText } from "../page/dom.js";
 import { errorInWords } from "../page/words.js";
 import { passagesOf } from "./passages.js";
-import { SearchModel } from "./search_model.js";
+import { EMBEDDING, RERANKER, SearchModel, setUpOwnModel } from "./search_model.js";
 import { Vectors } from "./vectors.js";
 
 /**
@@ -13,6 +14,9 @@ import { Vectors } from "./vectors.js";
 
 /** So many passages are shown. */
 const SHOWN = 5;
+
+/** So many of the closest passages a reranker reads. */
+const RANKED = 20;
 
 /** Larger files are not text that someone searches here. */
 const MAX_FILE_BYTES = 4e6;
@@ -30,7 +34,9 @@ export class Search {
   #onRequest;
   #onModel;
   /** The embedding model. */
-  model = new SearchModel(() => this.#modelChanged());
+  model = new SearchModel(EMBEDDING, () => this.#modelChanged());
+  /** The model that puts in order what was found; it may be missing. */
+  ranker = new SearchModel(RERANKER, () => this.#rankerChanged());
 
   #text = byId("search-text", HTMLTextAreaElement);
   #query = byId("search-query", HTMLInputElement);
@@ -51,6 +57,11 @@ export class Search {
       event.preventDefault();
       void this.#search();
     });
+    setUpOwnModel(this.model);
+    byId("rank-model-drop", HTMLButtonElement).addEventListener("click", () => {
+      void this.ranker.drop();
+      byId("rank-choose", HTMLButtonElement).focus();
+    });
     this.#stop.addEventListener("click", () => this.#running?.abort());
     const input = byId("search-files", HTMLInputElement);
     byId("search-add", HTMLButtonElement).addEventListener("click", () => input.click());
@@ -61,9 +72,10 @@ export class Search {
     this.#refresh();
   }
 
-  /** To be called when the tab is shown: loads the model of the last visit. */
+  /** To be called when the tab is shown: loads the models of the last visit. */
   start() {
     this.model.start();
+    this.ranker.start();
   }
 
   /**
@@ -82,6 +94,12 @@ export class Search {
     this.#vectors = engine && new Vectors(engine);
     this.#running?.abort();
     this.#refresh();
+    this.#onModel();
+  }
+
+  #rankerChanged() {
+    byId("rank-model-drop", HTMLButtonElement).hidden = this.ranker.engine === undefined;
+    this.#running?.abort();
     this.#onModel();
   }
 
@@ -153,7 +171,14 @@ export class Search {
       });
       await vectors.add([query], running.signal);
       this.#onRequest({ input: [query, ...texts.slice(0, 1)] }, this.model.choice);
-      this.#show(passages, (text) => vectors.similarity(query, text));
+      const closest = passages
+        .map((passage) => ({ ...passage, score: vectors.similarity(query, passage.text) }))
+        .sort((a, b) => b.score - a.score);
+      const isRanked = this.ranker.engine !== undefined;
+      const found = isRanked
+        ? await this.#ranked(query, closest.slice(0, RANKED), running.signal)
+        : closest;
+      this.#show(found.slice(0, SHOWN), passages.length, isRanked);
     } catch (error) {
       const stopped = running.signal.aborted;
       this.#state.textContent = stopped ? "Stopped." : "Failed.";
@@ -165,18 +190,35 @@ export class Search {
   }
 
   /**
-   * @param {Passage[]} passages
-   * @param {(text: string) => number} similarity to the query
+   * The passages in the order of the reranker.
+   *
+   * @param {string} query
+   * @param {Found[]} found
+   * @param {AbortSignal} signal
+   * @returns {Promise<Found[]>}
    */
-  #show(passages, similarity) {
-    const found = passages
-      .map((passage) => ({ ...passage, score: similarity(passage.text) }))
-      .sort((a, b) => b.score - a.score)
-      .slice(0, SHOWN);
-    this.#results.replaceChildren(...found.map(resultOf));
-    const all = passages.length;
+  async #ranked(query, found, signal) {
+    this.#state.textContent = "Putting what was found in order…";
+    const documents = found.map(({ text }) => text);
+    const answer = await this.ranker.engine?.rerank({ query, documents }, { signal });
+    return (answer?.results ?? []).flatMap(({ index, relevance_score: score }) => {
+      const passage = found[index];
+      return passage === undefined ? [] : [{ ...passage, score }];
+    });
+  }
+
+  /**
+   * @param {Found[]} found
+   * @param {number} all the number of passages
+   * @param {boolean} isRanked
+   */
+  #show(found, all, isRanked) {
+    const word = isRanked ? "relevance" : "similarity";
+    this.#results.replaceChildren(...found.map((one) => resultOf(one, word)));
     const of = all === 1 ? "1 passage" : `${all} passages`;
-    this.#state.textContent = `The ${found.length} closest of ${of}, the closest first.`;
+    this.#state.textContent = isRanked
+      ? `The ${found.length} most relevant of ${of}, the best first.`
+      : `The ${found.length} closest of ${of}, the closest first.`;
   }
 }
 
@@ -185,15 +227,17 @@ const NO_MODEL = "No embedding model is loaded. Choose one above.";
 /** @param {File} file */
 const isText = (file) => file.type.startsWith("text/") || TEXT_FILE.test(file.name);
 
-/** @param {Passage & { score: number }} found */
-function resultOf({ source, text, score }) {
+/** @typedef {Passage & { score: number }} Found */
+
+/** @param {Found} found @param {string} word what the score is */
+function resultOf({ source, text, score }, word) {
   const item = document.createElement("li");
   const note = document.createElement("small");
   const meter = document.createElement("meter");
   const words = document.createElement("p");
-  note.textContent = `${source}, similarity ${score.toFixed(2)} `;
+  note.textContent = `${source}, ${word} ${score.toFixed(2)} `;
   meter.value = Math.max(0, score);
-  meter.ariaLabel = "Similarity";
+  meter.ariaLabel = word;
   words.textContent = text;
   note.append(meter);
   item.append(words, note);

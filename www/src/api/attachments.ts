@@ -5,19 +5,13 @@
 
 import type { Attachment } from "../exchange/protocol.js";
 import { InpageError } from "./inpage_error.js";
+import { type PixelSource, isPixelSource, pixelsOf } from "./pixels.js";
 
 /**
  * An image: a `data:` URL, a file, or pixels. A file keeps its orientation; of an animated one, the first frame is
  * taken. Pixels are put on white.
  */
-export type ImageInput =
-  | string
-  | Blob
-  | ImageBitmap
-  | ImageData
-  | HTMLImageElement
-  | HTMLCanvasElement
-  | OffscreenCanvas;
+export type ImageInput = string | Blob | PixelSource;
 
 type ImageObject = Exclude<ImageInput, string>;
 
@@ -102,15 +96,8 @@ function inPart(part: unknown, field: string, urlOf: Replace): unknown {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null;
 
-/** Some of the classes exist only in browsers. */
-function isImage(value: unknown): value is ImageObject {
-  const { Blob, ImageBitmap, ImageData, HTMLImageElement, HTMLCanvasElement, OffscreenCanvas } =
-    globalThis;
-  const classes = [Blob, ImageBitmap, ImageData, HTMLImageElement, HTMLCanvasElement];
-  return [...classes, OffscreenCanvas].some(
-    (known) => known !== undefined && value instanceof known,
-  );
-}
+const isImage = (value: unknown): value is ImageObject =>
+  value instanceof Blob || isPixelSource(value);
 
 async function attachmentOf(image: ImageObject, field: string): Promise<Attachment> {
   try {
@@ -124,22 +111,4 @@ async function attachmentOf(image: ImageObject, field: string): Promise<Attachme
       code: "invalid_value",
     });
   }
-}
-
-async function pixelsOf(image: Exclude<ImageObject, Blob>): Promise<Attachment> {
-  // An element that is not loaded has no size yet.
-  if ("decode" in image) await image.decode();
-  const width = "naturalWidth" in image ? image.naturalWidth : image.width;
-  const height = "naturalHeight" in image ? image.naturalHeight : image.height;
-  if (!(width > 0 && height > 0)) throw new TypeError(`it is ${width}x${height} pixels`);
-  const canvas = new OffscreenCanvas(width, height);
-  const context = canvas.getContext("2d");
-  if (context === null) throw new TypeError("there is no 2D canvas");
-  if ("data" in image) context.putImageData(image, 0, 0);
-  else context.drawImage(image, 0, 0, width, height);
-  context.globalCompositeOperation = "destination-over";
-  context.fillStyle = "#fff";
-  context.fillRect(0, 0, width, height);
-  const { data } = context.getImageData(0, 0, width, height);
-  return { width, rgba: new Uint8Array(data.buffer) };
 }

@@ -2,7 +2,7 @@
 
 import type { CatalogFacts } from "./types.js";
 
-/** The models of a family are in the order of their size; embeddings are at the end. */
+/** The models of a family are in the order of their size; embeddings and rerankers are at the end. */
 export const FACTS: readonly CatalogFacts[] = [
   {
     name: "smollm2-135m-instruct",
@@ -10,7 +10,8 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "SmolLM2",
     tasks: ["chat"],
     files: {
-      model: "hf:bartowski/SmolLM2-135M-Instruct-GGUF/SmolLM2-135M-Instruct-Q8_0.gguf",
+      model:
+        "hf:bartowski/SmolLM2-135M-Instruct-GGUF/SmolLM2-135M-Instruct-Q8_0.gguf@09816acd5d99df7be770d85ea30822623dab342c",
     },
     type: "Q8_0",
     licence: "Apache-2.0",
@@ -32,7 +33,8 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "SmolLM2",
     tasks: ["chat"],
     files: {
-      model: "hf:HuggingFaceTB/SmolLM2-360M-Instruct-GGUF/smollm2-360m-instruct-q8_0.gguf",
+      model:
+        "hf:HuggingFaceTB/SmolLM2-360M-Instruct-GGUF/smollm2-360m-instruct-q8_0.gguf@593b5a2e04c8f3e4ee880263f93e0bd2901ad47f",
     },
     type: "Q8_0",
     licence: "Apache-2.0",
@@ -54,7 +56,8 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "SmolLM2",
     tasks: ["chat"],
     files: {
-      model: "hf:HuggingFaceTB/SmolLM2-1.7B-Instruct-GGUF/smollm2-1.7b-instruct-q4_k_m.gguf",
+      model:
+        "hf:HuggingFaceTB/SmolLM2-1.7B-Instruct-GGUF/smollm2-1.7b-instruct-q4_k_m.gguf@2d4a76a30b4af41ecd395c35725ac11688d4cfe4",
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
@@ -123,7 +126,8 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "Qwen3",
     tasks: ["chat", "reasoning"],
     files: {
-      model: "hf:Qwen/Qwen3-1.7B-GGUF/Qwen3-1.7B-Q8_0.gguf",
+      model:
+        "hf:Qwen/Qwen3-1.7B-GGUF/Qwen3-1.7B-Q8_0.gguf@90862c4b9d2787eaed51d12237eafdfe7c5f6077",
     },
     type: "Q8_0",
     licence: "Apache-2.0",
@@ -147,7 +151,7 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "Qwen3",
     tasks: ["chat", "reasoning"],
     files: {
-      model: "hf:Qwen/Qwen3-4B-GGUF/Qwen3-4B-Q4_K_M.gguf",
+      model: "hf:Qwen/Qwen3-4B-GGUF/Qwen3-4B-Q4_K_M.gguf@bc640142c66e1fdd12af0bd68f40445458f3869b",
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
@@ -223,6 +227,12 @@ export const FACTS: readonly CatalogFacts[] = [
     licence: "Apache-2.0",
     released: "2026-03",
     languages: ["en", "zh", "mul"],
+    sampling: {
+      temperature: 1,
+      top_p: 1,
+      top_k: 20,
+      presence_penalty: 2,
+    },
     goodFor:
       "Short answers and questions about images on phones; long contexts take little memory.",
     sources: [
@@ -273,7 +283,8 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "Qwen2.5",
     tasks: ["chat"],
     files: {
-      model: "hf:Qwen/Qwen2.5-0.5B-Instruct-GGUF/qwen2.5-0.5b-instruct-q4_k_m.gguf",
+      model:
+        "hf:Qwen/Qwen2.5-0.5B-Instruct-GGUF/qwen2.5-0.5b-instruct-q4_k_m.gguf@9217f5db79a29953eb74d5343926648285ec7e67",
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
@@ -296,7 +307,8 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "Qwen2.5",
     tasks: ["chat"],
     files: {
-      model: "hf:Qwen/Qwen2.5-1.5B-Instruct-GGUF/qwen2.5-1.5b-instruct-q4_k_m.gguf",
+      model:
+        "hf:Qwen/Qwen2.5-1.5B-Instruct-GGUF/qwen2.5-1.5b-instruct-q4_k_m.gguf@91cad51170dc346986eccefdc2dd33a9da36ead9",
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
@@ -319,7 +331,8 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "Qwen2.5",
     tasks: ["chat"],
     files: {
-      model: "hf:Qwen/Qwen2.5-3B-Instruct-GGUF/qwen2.5-3b-instruct-q4_k_m.gguf",
+      model:
+        "hf:Qwen/Qwen2.5-3B-Instruct-GGUF/qwen2.5-3b-instruct-q4_k_m.gguf@7dabda4d13d513e3e842b20f0d435c732f172cbe",
     },
     type: "Q4_K_M",
     licence: "Qwen Research License",
@@ -480,7 +493,8 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "Llama 3",
     tasks: ["chat"],
     files: {
-      model: "hf:bartowski/Llama-3.2-1B-Instruct-GGUF/Llama-3.2-1B-Instruct-Q4_K_M.gguf",
+      model:
+        "hf:bartowski/Llama-3.2-1B-Instruct-GGUF/Llama-3.2-1B-Instruct-Q4_K_M.gguf@067b946cf014b7c697f3654f621d577a3e3afd1c",
     },
     type: "Q4_K_M",
     licence: "Llama 3.2 Community License",
@@ -502,7 +516,8 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "Llama 3",
     tasks: ["chat"],
     files: {
-      model: "hf:bartowski/Llama-3.2-3B-Instruct-GGUF/Llama-3.2-3B-Instruct-Q4_K_M.gguf",
+      model:
+        "hf:bartowski/Llama-3.2-3B-Instruct-GGUF/Llama-3.2-3B-Instruct-Q4_K_M.gguf@5ab33fa94d1d04e903623ae72c95d1696f09f9e8",
     },
     type: "Q4_K_M",
     licence: "Llama 3.2 Community License",
@@ -524,7 +539,8 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "Llama 3",
     tasks: ["chat"],
     files: {
-      model: "hf:bartowski/Meta-Llama-3.1-8B-Instruct-GGUF/Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf",
+      model:
+        "hf:bartowski/Meta-Llama-3.1-8B-Instruct-GGUF/Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf@bf5b95e96dac0462e2a09145ec66cae9a3f12067",
     },
     type: "Q4_K_M",
     licence: "Llama 3.1 Community License",
@@ -546,7 +562,8 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "TinyLlama",
     tasks: ["chat"],
     files: {
-      model: "hf:TheBloke/TinyLlama-1.1B-Chat-v1.0-GGUF/tinyllama-1.1b-chat-v1.0.Q4_K_M.gguf",
+      model:
+        "hf:TheBloke/TinyLlama-1.1B-Chat-v1.0-GGUF/tinyllama-1.1b-chat-v1.0.Q4_K_M.gguf@52e7645ba7c309695bec7ac98f4f005b139cf465",
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
@@ -564,7 +581,8 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "Mistral",
     tasks: ["chat"],
     files: {
-      model: "hf:bartowski/Mistral-7B-Instruct-v0.3-GGUF/Mistral-7B-Instruct-v0.3-Q4_K_M.gguf",
+      model:
+        "hf:bartowski/Mistral-7B-Instruct-v0.3-GGUF/Mistral-7B-Instruct-v0.3-Q4_K_M.gguf@61fd4167fff3ab01ee1cfe0da183fa27a944db48",
     },
     type: "Q4_K_M",
     licence: "Apache-2.0",
@@ -606,7 +624,8 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "Gemma 3",
     tasks: ["chat"],
     files: {
-      model: "hf:ggml-org/gemma-3-1b-it-GGUF/gemma-3-1b-it-Q4_K_M.gguf",
+      model:
+        "hf:ggml-org/gemma-3-1b-it-GGUF/gemma-3-1b-it-Q4_K_M.gguf@f9c28bcd85737ffc5aef028638d3341d49869c27",
     },
     type: "Q4_K_M",
     licence: "Gemma Terms of Use",
@@ -630,8 +649,10 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "Gemma 3",
     tasks: ["chat", "vision"],
     files: {
-      model: "hf:ggml-org/gemma-3-4b-it-GGUF/gemma-3-4b-it-Q4_K_M.gguf",
-      projector: "hf:ggml-org/gemma-3-4b-it-GGUF/mmproj-model-f16.gguf",
+      model:
+        "hf:ggml-org/gemma-3-4b-it-GGUF/gemma-3-4b-it-Q4_K_M.gguf@d0976223747697cb51e056d85c532013931fe52e",
+      projector:
+        "hf:ggml-org/gemma-3-4b-it-GGUF/mmproj-model-f16.gguf@d0976223747697cb51e056d85c532013931fe52e",
     },
     type: "Q4_K_M",
     licence: "Gemma Terms of Use",
@@ -842,10 +863,17 @@ export const FACTS: readonly CatalogFacts[] = [
     licence: "LFM Open License v1.0",
     released: "2026-01",
     languages: ["en", "ar", "zh", "fr", "de", "ja", "ko", "es"],
+    sampling: {
+      temperature: 0.1,
+      top_p: 0.1,
+      top_k: 50,
+      repetition_penalty: 1.05,
+    },
     goodFor: "Fast chat on phones and the CPU; long contexts take little memory.",
     sources: [
       "https://huggingface.co/LiquidAI/LFM2.5-1.2B-Instruct",
       "https://huggingface.co/LiquidAI/LFM2.5-1.2B-Instruct-GGUF",
+      "https://docs.liquid.ai/docs/key-concepts/text-generation-and-prompting",
     ],
   },
   {
@@ -863,11 +891,13 @@ export const FACTS: readonly CatalogFacts[] = [
     sampling: {
       temperature: 0.3,
       min_p: 0.15,
+      repetition_penalty: 1.05,
     },
     goodFor: "Fast extraction and short answers on phones.",
     sources: [
       "https://huggingface.co/LiquidAI/LFM2-350M",
       "https://huggingface.co/LiquidAI/LFM2-350M-GGUF",
+      "https://docs.liquid.ai/docs/key-concepts/text-generation-and-prompting",
     ],
   },
   {
@@ -885,11 +915,13 @@ export const FACTS: readonly CatalogFacts[] = [
     sampling: {
       temperature: 0.3,
       min_p: 0.15,
+      repetition_penalty: 1.05,
     },
     goodFor: "Fast chat on phones; long contexts take little memory.",
     sources: [
       "https://huggingface.co/LiquidAI/LFM2-700M",
       "https://huggingface.co/LiquidAI/LFM2-700M-GGUF",
+      "https://docs.liquid.ai/docs/key-concepts/text-generation-and-prompting",
     ],
   },
   {
@@ -898,7 +930,8 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "LFM2",
     tasks: ["chat"],
     files: {
-      model: "hf:LiquidAI/LFM2-1.2B-GGUF/LFM2-1.2B-Q4_K_M.gguf",
+      model:
+        "hf:LiquidAI/LFM2-1.2B-GGUF/LFM2-1.2B-Q4_K_M.gguf@5399e76c648f4eb8c053feb1ab747277dea5bf8b",
     },
     type: "Q4_K_M",
     licence: "LFM Open License v1.0",
@@ -907,11 +940,13 @@ export const FACTS: readonly CatalogFacts[] = [
     sampling: {
       temperature: 0.3,
       min_p: 0.15,
+      repetition_penalty: 1.05,
     },
     goodFor: "Fast chat on phones and the CPU; long contexts take little memory.",
     sources: [
       "https://huggingface.co/LiquidAI/LFM2-1.2B",
       "https://huggingface.co/LiquidAI/LFM2-1.2B-GGUF",
+      "https://docs.liquid.ai/docs/key-concepts/text-generation-and-prompting",
     ],
   },
   {
@@ -1126,7 +1161,7 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "Sentence Transformers",
     tasks: ["embedding"],
     files: {
-      model: "hf:sentence-transformers/all-MiniLM-L6-v2",
+      model: "hf:sentence-transformers/all-MiniLM-L6-v2@1110a243fdf4706b3f48f1d95db1a4f5529b4d41",
     },
     type: "F32",
     licence: "Apache-2.0",
@@ -1213,7 +1248,8 @@ export const FACTS: readonly CatalogFacts[] = [
     family: "Qwen3",
     tasks: ["embedding"],
     files: {
-      model: "hf:Qwen/Qwen3-Embedding-0.6B-GGUF/Qwen3-Embedding-0.6B-Q8_0.gguf",
+      model:
+        "hf:Qwen/Qwen3-Embedding-0.6B-GGUF/Qwen3-Embedding-0.6B-Q8_0.gguf@370f27d7550e0def9b39c1f16d3fbaa13aa67728",
     },
     type: "Q8_0",
     licence: "Apache-2.0",
@@ -1223,6 +1259,44 @@ export const FACTS: readonly CatalogFacts[] = [
     sources: [
       "https://huggingface.co/Qwen/Qwen3-Embedding-0.6B",
       "https://huggingface.co/Qwen/Qwen3-Embedding-0.6B-GGUF",
+    ],
+  },
+  {
+    name: "bge-reranker-v2-m3",
+    title: "BGE Reranker v2 M3",
+    family: "BGE",
+    tasks: ["rerank"],
+    files: {
+      model:
+        "hf:gpustack/bge-reranker-v2-m3-GGUF/bge-reranker-v2-m3-Q8_0.gguf@3093af03b1a635e67b084b1d8c03c5f5e020fd05",
+    },
+    type: "Q8_0",
+    licence: "Apache-2.0",
+    released: "2024-03",
+    languages: ["mul"],
+    goodFor: "The order of passages for a query, in more than 100 languages.",
+    sources: [
+      "https://huggingface.co/BAAI/bge-reranker-v2-m3",
+      "https://huggingface.co/gpustack/bge-reranker-v2-m3-GGUF",
+    ],
+  },
+  {
+    name: "qwen3-reranker-0.6b",
+    title: "Qwen3 Reranker 0.6B",
+    family: "Qwen3",
+    tasks: ["rerank"],
+    files: {
+      model:
+        "hf:ggml-org/Qwen3-Reranker-0.6B-Q8_0-GGUF/qwen3-reranker-0.6b-q8_0.gguf@a02f48bb4f057028298c21fa033da2b30d7742d5",
+    },
+    type: "Q8_0",
+    licence: "Apache-2.0",
+    released: "2025-06",
+    languages: ["mul"],
+    goodFor: "The order of long passages and code for a query, in more than 100 languages.",
+    sources: [
+      "https://huggingface.co/Qwen/Qwen3-Reranker-0.6B",
+      "https://huggingface.co/ggml-org/Qwen3-Reranker-0.6B-Q8_0-GGUF",
     ],
   },
 ];

@@ -16,25 +16,25 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
   },
   "smollm2-360m-instruct": {
     parameters: 361821120,
-    bytes: 386584320,
+    bytes: 386404992,
     contextTokens: 8192,
     memory: {
       context4k: 598317184,
       context16k: 766222464,
     },
     largestBufferBytes: 47185920,
-    verified: "shape",
+    verified: "size",
   },
   "smollm2-1.7b-instruct": {
     parameters: 1711376384,
-    bytes: 1055793152,
+    bytes: 1055609536,
     contextTokens: 8192,
     memory: {
       context4k: 1994320256,
       context16k: 2799759744,
     },
     largestBufferBytes: 75497472,
-    verified: "shape",
+    verified: "size",
   },
   "smollm3-3b": {
     parameters: 3075098624,
@@ -49,36 +49,36 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
   },
   "qwen3-0.6b": {
     parameters: 596049920,
-    bytes: 639572992,
+    bytes: 639446688,
     contextTokens: 40960,
     memory: {
       context4k: 1192430720,
       context16k: 2602116224,
     },
     largestBufferBytes: 155582464,
-    verified: "shape",
+    verified: "size",
   },
   "qwen3-1.7b": {
     parameters: 1720574976,
-    bytes: 1834552320,
+    bytes: 1834426016,
     contextTokens: 40960,
     memory: {
       context4k: 2412575872,
       context16k: 3822261376,
     },
     largestBufferBytes: 311164928,
-    verified: "shape",
+    verified: "size",
   },
   "qwen3-4b": {
     parameters: 4022468096,
-    bytes: 2497401344,
+    bytes: 2497280256,
     contextTokens: 40960,
     memory: {
       context4k: 3266883712,
       context16k: 5079222400,
     },
     largestBufferBytes: 291717120,
-    verified: "shape",
+    verified: "size",
   },
   "qwen3-4b-instruct-2507": {
     parameters: 4022468096,
@@ -137,36 +137,36 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
   },
   "qwen2.5-0.5b-instruct": {
     parameters: 630167424,
-    bytes: 491529728,
+    bytes: 491400032,
     contextTokens: 32768,
     memory: {
       context4k: 604918400,
       context16k: 756312704,
     },
     largestBufferBytes: 136134656,
-    verified: "shape",
+    verified: "size",
   },
   "qwen2.5-1.5b-instruct": {
     parameters: 1777088000,
-    bytes: 1117447680,
+    bytes: 1117320736,
     contextTokens: 32768,
     memory: {
       context4k: 1340229760,
       context16k: 1692950656,
     },
     largestBufferBytes: 175030272,
-    verified: "shape",
+    verified: "size",
   },
   "qwen2.5-3b-instruct": {
     parameters: 3397103616,
-    bytes: 2105054208,
+    bytes: 2104932768,
     contextTokens: 32768,
     memory: {
       context4k: 2385714304,
       context16k: 2839098496,
     },
     largestBufferBytes: 233373696,
-    verified: "shape",
+    verified: "size",
   },
   "qwen2.5-coder-0.5b-instruct": {
     parameters: 630167424,
@@ -236,47 +236,47 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
   },
   "llama-3.2-1b-instruct": {
     parameters: 1235814400,
-    bytes: 804993024,
+    bytes: 807694464,
     contextTokens: 131072,
     memory: {
       context4k: 1051652992,
       context16k: 1454705536,
     },
     largestBufferBytes: 197001216,
-    verified: "shape",
+    verified: "size",
   },
   "llama-3.2-3b-instruct": {
     parameters: 3212749824,
-    bytes: 2016669696,
+    bytes: 2019377696,
     contextTokens: 131072,
     memory: {
       context4k: 2630194048,
       context16k: 4039879552,
     },
     largestBufferBytes: 295501824,
-    verified: "shape",
+    verified: "size",
   },
   "llama-3.1-8b-instruct": {
     parameters: 8030261248,
-    bytes: 4918028288,
+    bytes: 4920739232,
     contextTokens: 131072,
     memory: {
       context4k: 5661078400,
       context16k: 7272090496,
     },
     largestBufferBytes: 394002432,
-    verified: "shape",
+    verified: "size",
   },
   "tinyllama-1.1b-chat": {
     parameters: 1100048384,
-    bytes: 668358656,
+    bytes: 668788096,
     contextTokens: 2048,
     memory: {
       context4k: 796049280,
       context16k: 796049280,
     },
     largestBufferBytes: 49152000,
-    verified: "shape",
+    verified: "size",
   },
   "mistral-7b-instruct-v0.3": {
     parameters: 7248023552,
@@ -302,25 +302,25 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
   },
   "gemma-3-1b-it": {
     parameters: 999885952,
-    bytes: 810010880,
+    bytes: 806058240,
     contextTokens: 32768,
     memory: {
       context4k: 1010526592,
       context16k: 1338081664,
     },
     largestBufferBytes: 301989888,
-    verified: "shape",
+    verified: "size",
   },
   "gemma-3-4b-it": {
     parameters: 3880099328,
-    bytes: 3344955296,
+    bytes: 3341008960,
     contextTokens: 131072,
     memory: {
       context4k: 4070945056,
       context16k: 5782620448,
     },
     largestBufferBytes: 503316480,
-    verified: "shape",
+    verified: "size",
   },
   "gemma-4-e2b-it": {
     parameters: 4647450147,
@@ -401,14 +401,14 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
   },
   "lfm2.5-1.2b-instruct": {
     parameters: 1170340608,
-    bytes: 731130880,
+    bytes: 730895168,
     contextTokens: 128000,
     memory: {
       context4k: 910275968,
       context16k: 1061670272,
     },
     largestBufferBytes: 100663296,
-    verified: "shape",
+    verified: "size",
   },
   "lfm2-350m": {
     parameters: 354483968,
@@ -434,14 +434,14 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
   },
   "lfm2-1.2b": {
     parameters: 1170340608,
-    bytes: 731130880,
+    bytes: 730893248,
     contextTokens: 128000,
     memory: {
       context4k: 910275968,
       context16k: 1061670272,
     },
     largestBufferBytes: 100663296,
-    verified: "shape",
+    verified: "size",
   },
   "exaone-4.0-1.2b": {
     parameters: 1279391488,
@@ -489,14 +489,14 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
   },
   "smolvlm-256m-instruct": {
     parameters: 162974016,
-    bytes: 279004160,
+    bytes: 278824384,
     contextTokens: 8192,
     memory: {
       context4k: 401619584,
       context16k: 496124544,
     },
     largestBufferBytes: 28385280,
-    verified: "shape",
+    verified: "size",
   },
   "smolvlm-500m-instruct": {
     parameters: 409252800,
@@ -555,14 +555,14 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
   },
   "qwen3-embedding-0.6b": {
     parameters: 596049920,
-    bytes: 639572992,
+    bytes: 639150592,
     contextTokens: 32768,
     memory: {
       context4k: 1192430720,
       context16k: 2602116224,
     },
     largestBufferBytes: 155582464,
-    verified: "shape",
+    verified: "size",
   },
   "embeddinggemma-300m": {
     parameters: 302863104,
@@ -577,14 +577,14 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
   },
   "nomic-embed-text-v1.5": {
     parameters: 136727040,
-    bytes: 146610672,
+    bytes: 146146432,
     contextTokens: 2048,
     memory: {
       context4k: 538605796,
       context16k: 538605796,
     },
     largestBufferBytes: 23440896,
-    verified: "shape",
+    verified: "size",
   },
   "bge-small-en-v1.5": {
     parameters: 33212160,
@@ -617,6 +617,6 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
       context16k: 79695992,
     },
     largestBufferBytes: 11720448,
-    verified: "shape",
+    verified: "size",
   },
 };

@@ -31,7 +31,7 @@ export interface Recommendation {
   /** Why it does not fit. */
   obstacles: string[];
   device: "webgpu" | "cpu";
-  /** Estimated tokens per second of one answer; undefined for embeddings. */
+  /** Estimated tokens per second of one answer; undefined for embeddings and rerankers. */
   tokensPerSecond: number | undefined;
   /** The facts that the estimate is computed from. */
   basis: string;
@@ -127,11 +127,11 @@ function judge(model: CatalogModel, device: Device, options: RecommendOptions): 
   if (contextTokens > model.contextTokens) {
     obstacles.push(`has a context of ${model.contextTokens} tokens`);
   }
-  const embeds = model.tasks.includes("embedding");
+  const answers = !model.tasks.some((task) => task === "embedding" || task === "rerank");
   const perSecond = (SHARE_OF_BANDWIDTH * bandwidth.bytesPerSecond) / bytesOfToken(model);
   return {
     ...{ model, fits: obstacles.length === 0, obstacles, device: device.kind },
-    tokensPerSecond: embeds ? undefined : Math.round(10 * perSecond) / 10,
+    tokensPerSecond: answers ? Math.round(10 * perSecond) / 10 : undefined,
     basis: `${gigabytes(bytesOfToken(model))} of weights per token, ${bandwidth.basis}`,
   };
 }

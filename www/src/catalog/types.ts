@@ -1,7 +1,7 @@
 //! What the catalog says about a model.
 
-/** The tasks that a model can be used for. `reasoning` models write their thoughts before the answer. */
-export type CatalogTask = "chat" | "reasoning" | "code" | "vision" | "embedding";
+/** The tasks that a model can be used for. `reasoning` models write their thoughts before the answer; those that rerank do nothing else. */
+export type CatalogTask = "chat" | "reasoning" | "code" | "vision" | "embedding" | "rerank";
 
 /** The files of a model, as `createEngine` takes them. */
 export interface CatalogFiles {
@@ -19,6 +19,8 @@ export interface CatalogSampling {
   top_p?: number;
   top_k?: number;
   min_p?: number;
+  presence_penalty?: number;
+  repetition_penalty?: number;
 }
 
 /** The facts that people know about a model. */
@@ -40,7 +42,7 @@ export interface CatalogFacts {
   released: string;
   /** Parameters that a token uses, of a mixture of experts. */
   activeParameters?: number;
-  /** Absent if the makers recommend nothing. */
+  /** Absent if the makers recommend nothing, or nothing that the sources tell. */
   sampling?: CatalogSampling;
   /** One line on what it is good for. */
   goodFor: string;
@@ -64,10 +66,11 @@ export interface CatalogNumbers {
   /** The largest buffer that a kernel has to see as a whole, with a context of 4,096 tokens. */
   largestBufferBytes: number;
   /**
-   * `headers`: computed from the headers of the real files. `shape`: from the published numbers of the architecture, without
-   * the files; `bytes` and memory are approximate within a few percent.
+   * `headers`: computed from the headers of the real files. Otherwise from the published numbers of the architecture, without the files:
+   * memory is approximate within a few percent, and so is `bytes` for `shape`. For `size`, `bytes` is the size of the files as several public
+   * projects record it.
    */
-  verified: "headers" | "shape";
+  verified: "headers" | "size" | "shape";
 }
 
 /** A model of the catalog. */

@@ -11,7 +11,9 @@ export type {
   LanguageModelStatic,
   PromptApiOptions,
 } from "./language_model.js";
-export type { PromptInput, PromptMessage, PromptPart } from "./prompts.js";
+export type { CreateMonitor } from "./download_monitor.js";
+export type { ContentType, Expected } from "./expected.js";
+export type { PromptImage, PromptInput, PromptMessage, PromptPart } from "./prompts.js";
 export type { SamplingMode } from "./sampling_mode.js";
 export type { LanguageModelSession, PromptOptions } from "./session.js";
 export type { LanguageModelTool } from "./tools.js";

@@ -1,26 +1,23 @@
 //! The interface `LanguageModel` of Chrome's Prompt API over an engine. What a session does is the concern of `session.ts`.
 
-import type { Engine } from "../engine/engine.js";
-import type { EngineOptions } from "../options/engine_options.js";
 import type { getEngine } from "../engine/get_engine.js";
-import { type PromptMessage, messagesOf } from "./prompts.js";
+import { type CreateMonitor, downloadMonitor } from "./download_monitor.js";
+import { type Availability, EngineSource, type PromptApiOptions } from "./engine_source.js";
+import { type Expectations, checkExpected, isTaken } from "./expected.js";
+import { contextOf, measure } from "./measure.js";
+import { type PromptMessage, readPrompt } from "./prompts.js";
 import { quotaExceeded } from "./quota_error.js";
-import { type SamplingMode, settingsOf } from "./sampling_mode.js";
-import { LanguageModelSession, measure } from "./session.js";
+import { type SamplingMode, modeOf, settingsOf } from "./sampling_mode.js";
+import { LanguageModelSession, type SessionStart } from "./session.js";
 import { type LanguageModelTool, checkTools } from "./tools.js";
 
-/** An engine, or the options of one that all sessions share. */
-export type PromptApiOptions = { engine: Engine } | EngineOptions;
-
-export type Availability = "unavailable" | "downloadable" | "downloading" | "available";
+export type { Availability, PromptApiOptions } from "./engine_source.js";
 
 /** The capabilities that a page expects of the model. */
-export interface CoreOptions {
-  expectedInputs?: readonly { type: string; languages?: readonly string[] }[];
-  expectedOutputs?: readonly { type: string; languages?: readonly string[] }[];
-  /** How varied answers are; what the model recommends if omitted. */
+export interface CoreOptions extends Expectations {
+  /** How varied answers are; `balanced`, which is what the model's makers recommend, if omitted. */
   samplingMode?: SamplingMode;
-  /** The setting itself, in place of a mode's. The default of the endpoint if omitted. */
+  /** The setting itself, in place of a mode. The default of the endpoint if omitted. */
   temperature?: number;
   topK?: number;
   /** Functions that the model may call. */
@@ -28,9 +25,10 @@ export interface CoreOptions {
 }
 
 export interface CreateOptions extends CoreOptions {
+  /** Aborts the creation, and later destroys the session. */
   signal?: AbortSignal;
   /** Is given a target of `downloadprogress` events, whose `loaded` is a part of 1. */
-  monitor?: (target: EventTarget) => void;
+  monitor?: (target: CreateMonitor) => void;
   /** Messages before the first prompt, a system message first. */
   initialPrompts?: readonly PromptMessage[];
 }
@@ -58,30 +56,13 @@ const PARAMS = { defaultTopK: 0, maxTopK: 1_000_000, defaultTemperature: 1, maxT
 /** `createLanguageModel` with engines from `get`. */
 export function languageModelWith(get: typeof getEngine) {
   return (options: PromptApiOptions = {}): LanguageModelStatic => {
-    let state: Availability = "engine" in options ? "available" : "downloadable";
-    const engineFor = async (onProgress: EngineOptions["onProgress"], signal?: AbortSignal) => {
-      if ("engine" in options) return options.engine;
-      if (state !== "available") state = "downloading";
-      try {
-        const engine = await get({
-          ...options,
-          ...(onProgress && { onProgress }),
-          ...(signal && { signal }),
-        });
-        state = "available";
-        engine.disposed.addEventListener("abort", () => {
-          state = "downloadable";
-        });
-        return engine;
-      } catch (error) {
-        // If only this caller has left, the load goes on.
-        if (!signal?.aborted) state = "downloadable";
-        throw error;
-      }
-    };
+    const source = new EngineSource(get, options);
+    const takes = async (wanted: CoreOptions) =>
+      isTaken(wanted, checkExpected(wanted) && (await source.maySee()));
     return class LanguageModel extends LanguageModelSession {
       static async availability(wanted: CoreOptions = {}): Promise<Availability> {
-        return takes(wanted) ? state : "unavailable";
+        modeOf(wanted);
+        return (await takes(wanted)) ? source.state : "unavailable";
       }
 
       static async params() {
@@ -89,46 +70,59 @@ export function languageModelWith(get: typeof getEngine) {
       }
 
       static async create(wanted: CreateOptions = {}): Promise<LanguageModel> {
-        const { signal, monitor, initialPrompts = [], samplingMode, tools = [] } = wanted;
+        const { signal, monitor } = wanted;
         signal?.throwIfAborted();
-        if (!takes(wanted)) {
-          throw new DOMException("the model takes and gives text only", "NotSupportedError");
+        const progress = monitor && downloadMonitor(monitor);
+        try {
+          const conversation = await conversationOf(wanted);
+          if (!(await takes(wanted))) throw refusal();
+          const engine = await source.load(progress?.report, signal);
+          // Now it is known whether a folder has a vision tower.
+          if (!(await takes(wanted))) throw refusal();
+          progress?.end();
+          const start = await measured({ engine, ...conversation }, signal);
+          signal?.throwIfAborted();
+          return new LanguageModel(start, signal);
+        } catch (error) {
+          signal?.throwIfAborted();
+          throw error;
+        } finally {
+          progress?.close();
         }
-        checkTools(tools);
-        const ofMode = samplingMode === undefined ? undefined : settingsOf(samplingMode);
-        const { temperature = ofMode?.temperature, topK = ofMode?.topK } = wanted;
-        const { messages: initial } = messagesOf(initialPrompts, true);
-        const engine = await engineFor(reporterFor(monitor), signal);
-        const { count, quota } = await measure(engine, initial, tools, false, signal);
-        if (count > quota) {
-          const message = `initialPrompts have ${count} tokens, and the context of the model ${quota}`;
-          throw quotaExceeded(message, { requested: count, quota });
-        }
-        return new LanguageModel({
-          ...{ engine, initial, later: [], temperature, topK, samplingMode, tools },
-          ...{ contextUsage: count, contextWindow: quota },
-        });
       }
     };
   };
 }
 
-const takes = ({ expectedInputs = [], expectedOutputs = [] }: CoreOptions) =>
-  [...expectedInputs, ...expectedOutputs].every(({ type }) => type === "text");
-
-/** Reports the progress of the load as the Prompt API does: from 0 to 1. */
-function reporterFor(monitor: CreateOptions["monitor"]): EngineOptions["onProgress"] {
-  if (monitor === undefined) return undefined;
-  const target = new EventTarget();
-  monitor(target);
-  return ({ phase, loadedBytes, totalBytes }) => {
-    if (phase !== "download" && phase !== "ready") return;
-    const part = totalBytes === undefined ? 0 : loadedBytes / totalBytes;
-    const loaded = phase === "ready" ? 1 : Math.min(part, 1);
-    const event = new Event("downloadprogress");
-    target.dispatchEvent(Object.assign(event, { loaded, total: 1, lengthComputable: true }));
-  };
+/** The session that is wanted, before there is an engine. */
+async function conversationOf(wanted: CreateOptions) {
+  const { initialPrompts = [], tools = [], temperature, topK } = wanted;
+  const samplingMode = modeOf(wanted);
+  const sampling = samplingMode === null ? { temperature, topK } : settingsOf(samplingMode);
+  const takesImages = checkExpected(wanted);
+  checkTools(tools);
+  const { messages: initial, continues } = await readPrompt(initialPrompts, takesImages);
+  if (continues) throw new DOMException("prefix is for prompts", "SyntaxError");
+  return { initial, later: [], sampling, samplingMode, tools, takesImages };
 }
+
+/** @throws DOMException named `QuotaExceededError` if the initial prompts exceed the context */
+async function measured(
+  start: Omit<SessionStart, "contextUsage" | "contextWindow">,
+  signal: AbortSignal | undefined,
+): Promise<SessionStart> {
+  const { engine, initial, tools } = start;
+  const contextWindow = await contextOf(engine, signal);
+  const contextUsage = await measure(engine, initial, { tools, signal });
+  if (contextUsage > contextWindow) {
+    const message = `initialPrompts have ${contextUsage} tokens, and the context of the model ${contextWindow}`;
+    throw quotaExceeded(message, { requested: contextUsage, quota: contextWindow });
+  }
+  return { ...start, contextUsage, contextWindow };
+}
+
+const refusal = () =>
+  new DOMException("the model does not take or give what is expected of it", "NotSupportedError");
 
 /**
  * Makes it `globalThis.LanguageModel`, unless the browser has one that can run here. Where there is none, it is set when this

@@ -1,13 +1,16 @@
 //! A session of the Prompt API: a conversation that the engine's chat answers, within the model's context.
 
 import { orAborted } from "../exchange/abort.js";
-import type { ChatDelta } from "../generated/types.js";
-import { EMPTY, grown } from "../api/growing_message.js";
+import type { ChatRequestMessage } from "../api/chat.js";
+import type { AssistantMessage } from "../api/growing_message.js";
+import { turn } from "../api/turn.js";
 import type { Engine } from "../engine/engine.js";
-import { type Message, type PromptInput, constraintFields, messagesOf } from "./prompts.js";
+import { constraintFields, orNotSupported } from "./constraint.js";
+import { measure } from "./measure.js";
+import { type PromptInput, type ReadPrompt, readPrompt } from "./prompts.js";
 import { quotaExceeded } from "./quota_error.js";
-import type { SamplingMode } from "./sampling_mode.js";
-import { type LanguageModelTool, resultsOf, toolFields } from "./tools.js";
+import type { Sampling, SamplingMode } from "./sampling_mode.js";
+import { type LanguageModelTool, resultOf, toolFields } from "./tools.js";
 
 /** Options of a prompt. */
 export interface PromptOptions {
@@ -22,13 +25,14 @@ export interface PromptOptions {
 export interface SessionStart {
   engine: Engine;
   /** The messages that are never left out. */
-  initial: readonly Message[];
+  initial: readonly ChatRequestMessage[];
   /** The messages after them. */
-  later: readonly Message[];
-  temperature: number | undefined;
-  topK: number | undefined;
-  samplingMode: SamplingMode | undefined;
+  later: readonly ChatRequestMessage[];
+  /** The settings of requests. */
+  sampling: Sampling;
+  samplingMode: SamplingMode | null;
   tools: readonly LanguageModelTool[];
+  takesImages: boolean;
   contextUsage: number;
   contextWindow: number;
 }
@@ -41,34 +45,38 @@ const MAX_ANSWERS = 16;
  * The names with `input` and `quota` are older ones of the same.
  */
 export class LanguageModelSession extends EventTarget {
-  readonly temperature: number | undefined;
-  readonly topK: number | undefined;
-  readonly samplingMode: SamplingMode | undefined;
+  /** The mode; null if the session has settings of its own. */
+  readonly samplingMode: SamplingMode | null;
   /** The most tokens that the conversation and its answers can have. */
   readonly contextWindow: number;
   oncontextoverflow: ((event: Event) => void) | null = null;
   onquotaoverflow: ((event: Event) => void) | null = null;
-  readonly #engine: Engine;
-  readonly #initial: readonly Message[];
-  #later: readonly Message[];
+  readonly #start: SessionStart;
+  #later: readonly ChatRequestMessage[];
   #contextUsage: number;
-  readonly #tools: readonly LanguageModelTool[];
   readonly #ended = new AbortController();
   /** Settles when the last prompt so far is answered. */
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Use `LanguageModel.create`. */
-  constructor(start: SessionStart) {
+  /** Use `LanguageModel.create`. The session is destroyed when the signal aborts. */
+  constructor(start: SessionStart, signal?: AbortSignal) {
     super();
-    this.temperature = start.temperature;
-    this.topK = start.topK;
     this.samplingMode = start.samplingMode;
     this.contextWindow = start.contextWindow;
-    this.#tools = start.tools;
-    this.#engine = start.engine;
-    this.#initial = start.initial;
+    this.#start = start;
     this.#later = start.later;
     this.#contextUsage = start.contextUsage;
+    signal?.addEventListener("abort", () => this.#ended.abort(signal.reason), { once: true });
+  }
+
+  /** The setting of the session's own. */
+  get temperature(): number | undefined {
+    return this.samplingMode === null ? this.#start.sampling.temperature : undefined;
+  }
+
+  /** The setting of the session's own. */
+  get topK(): number | undefined {
+    return this.samplingMode === null ? this.#start.sampling.topK : undefined;
   }
 
   /** The tokens of the conversation so far. */
@@ -87,26 +95,34 @@ export class LanguageModelSession extends EventTarget {
   /**
    * The answer to a prompt, which both become a part of the conversation.
    *
-   * @throws DOMException named `QuotaExceededError` if the prompt does not fit the context, `AbortError` if the signal aborts, and
-   * `InvalidStateError` after `destroy()`
-   * @throws InpageError for every error answer of the endpoint
+   * @throws TypeError and DOMException for prompts that are none (`readPrompt`)
+   * @throws DOMException named `QuotaExceededError` if the prompt does not fit the context, `NotSupportedError` for a constraint that
+   * cannot be met, `InvalidStateError` for an image that cannot be decoded and after `destroy()`
+   * @throws the reason of a signal that aborts
+   * @throws InpageError for every other error answer of the endpoint
    */
   async prompt(input: PromptInput, options: PromptOptions = {}): Promise<string> {
     let text = "";
-    for await (const piece of this.#answer(input, options)) text += piece;
+    for await (const piece of this.#answer(this.#read(input), options)) text += piece;
     return text;
   }
 
-  /** Like `prompt`: pieces of the answer. */
+  /** Like `prompt`: pieces of the answer. An aborted signal is thrown at once. */
   promptStreaming(input: PromptInput, options: PromptOptions = {}): ReadableStream<string> {
+    this.#throwIfEnded(options.signal);
     const stopped = new AbortController();
     const signals = [stopped.signal, ...(options.signal ? [options.signal] : [])];
-    const pieces = this.#answer(input, { ...options, signal: anyOf(signals) });
+    const pieces = this.#answer(this.#read(input), { ...options, signal: anyOf(signals) });
+    // It takes its turn now, not when the stream is read.
+    let next = pieces.next();
+    next.catch(() => {});
     return new ReadableStream<string>({
       async pull(controller) {
-        const { done, value } = await pieces.next();
-        if (done) controller.close();
-        else controller.enqueue(value);
+        const { done, value } = await next;
+        if (done) return controller.close();
+        controller.enqueue(value);
+        next = pieces.next();
+        next.catch(() => {});
       },
       async cancel() {
         stopped.abort();
@@ -117,21 +133,38 @@ export class LanguageModelSession extends EventTarget {
   }
 
   /** Adds messages to the conversation without an answer. */
-  async append(input: PromptInput, { signal }: { signal?: AbortSignal } = {}): Promise<void> {
-    await this.#inTurn(signal, async (signal) => {
-      const { messages, continues } = messagesOf(input);
-      if (continues) throw new TypeError("prefix is for prompts: nothing is answered here");
+  async append(
+    input: PromptInput,
+    { signal: given }: { signal?: AbortSignal } = {},
+  ): Promise<void> {
+    const read = this.#read(input);
+    const { signal, free } = await this.#turn(given);
+    try {
+      const { messages, continues } = await this.#following(read);
+      if (continues) {
+        throw new DOMException("prefix is for prompts: nothing is answered here", "SyntaxError");
+      }
       await this.#keep([...(await this.#makeRoom(messages, false, signal)), ...messages], signal);
-    });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error;
+    } finally {
+      free();
+    }
   }
 
-  /** The tokens that a prompt would add to the conversation, without its answer. */
-  async measureContextUsage(input: PromptInput, { signal }: PromptOptions = {}): Promise<number> {
-    this.#refuseDestroyed();
-    const { messages, continues } = messagesOf(input);
-    const all = [...this.#initial, ...this.#later, ...messages];
-    const count = await this.#measure(all, !continues, signal);
-    return Math.max(0, count - this.#contextUsage);
+  /** The tokens of a prompt by itself: what its messages add to a conversation. */
+  async measureContextUsage(input: PromptInput, options: PromptOptions = {}): Promise<number> {
+    const { signal: given, responseConstraint, omitResponseConstraintInput = false } = options;
+    this.#throwIfEnded(given);
+    const signal = this.#ending(given);
+    if (omitResponseConstraintInput && responseConstraint === undefined) {
+      throw new TypeError("omitResponseConstraintInput is for a responseConstraint");
+    }
+    const measuring = this.#read(input).then(({ messages }) =>
+      this.#measure(messages, false, signal),
+    );
+    return orAborted(measuring, signal);
   }
 
   measureInputUsage(input: PromptInput, options: PromptOptions = {}): Promise<number> {
@@ -140,44 +173,51 @@ export class LanguageModelSession extends EventTarget {
 
   /** A session that continues the same conversation on its own. */
   async clone({ signal }: { signal?: AbortSignal } = {}): Promise<this> {
-    this.#refuseDestroyed();
-    signal?.throwIfAborted();
-    const { temperature, topK, samplingMode, contextUsage, contextWindow } = this;
-    const Session = this.constructor as new (start: SessionStart) => this;
-    return new Session({
-      ...{ engine: this.#engine, initial: this.#initial, later: this.#later, tools: this.#tools },
-      ...{ temperature, topK, samplingMode, contextUsage, contextWindow },
-    });
+    this.#throwIfEnded(signal);
+    const { contextUsage } = this;
+    const start = { ...this.#start, later: this.#later, contextUsage };
+    // A signal may abort after the call.
+    await Promise.resolve();
+    this.#throwIfEnded(signal);
+    return new (this.constructor as new (start: SessionStart) => this)(start);
   }
 
   /** Ends the conversation and stops its answers. The engine stays. */
   destroy(): void {
-    this.#ended.abort(new DOMException("the session was destroyed", "AbortError"));
+    this.#ended.abort(new DOMException("the session was destroyed", "InvalidStateError"));
   }
 
-  #refuseDestroyed(): void {
-    if (!this.#ended.signal.aborted) return;
-    throw new DOMException("the session was destroyed", "InvalidStateError");
+  #throwIfEnded(given: AbortSignal | undefined): void {
+    this.#ended.signal.throwIfAborted();
+    given?.throwIfAborted();
   }
 
-  /** Runs `work` after what was asked before. */
-  async #inTurn<Result>(
-    given: AbortSignal | undefined,
-    work: (signal: AbortSignal) => Promise<Result>,
-  ): Promise<Result> {
-    const { signal, free } = await this.#turn(given);
-    try {
-      return await work(signal);
-    } finally {
-      free();
+  /** Aborts with the session, or when the given signal does. */
+  #ending(given: AbortSignal | undefined): AbortSignal {
+    return anyOf([this.#ended.signal, ...(given ? [given] : [])]);
+  }
+
+  #read(input: PromptInput): Promise<ReadPrompt> {
+    const read = readPrompt(input, this.#start.takesImages);
+    // It may be awaited later than it fails.
+    read.catch(() => {});
+    return read;
+  }
+
+  /** A prompt that follows the conversation. @throws TypeError if it has a system message that does not begin it */
+  async #following(read: Promise<ReadPrompt>): Promise<ReadPrompt> {
+    const prompt = await read;
+    const isFirst = this.#start.initial.length === 0 && this.#later.length === 0;
+    if (prompt.messages[0]?.role === "system" && !isFirst) {
+      throw new TypeError("a system message is the first one of a conversation");
     }
+    return prompt;
   }
 
   /** Waits until what was asked before is done. `free` must be called. */
   async #turn(given: AbortSignal | undefined): Promise<{ signal: AbortSignal; free: () => void }> {
-    this.#refuseDestroyed();
-    const signal = anyOf([this.#ended.signal, ...(given ? [given] : [])]);
-    signal.throwIfAborted();
+    this.#throwIfEnded(given);
+    const signal = this.#ending(given);
     const before = this.#last;
     let free = () => {};
     const turn = new Promise<void>((resolve) => {
@@ -194,90 +234,89 @@ export class LanguageModelSession extends EventTarget {
   }
 
   async *#answer(
-    input: PromptInput,
+    read: Promise<ReadPrompt>,
     { signal: given, responseConstraint }: PromptOptions,
   ): AsyncGenerator<string, void> {
     const { signal, free } = await this.#turn(given);
     try {
-      const { messages, continues } = messagesOf(input);
-      let asked = [...(await this.#makeRoom(messages, !continues, signal)), ...messages];
       const constraint = constraintFields(responseConstraint);
-      for (let answers = 1; ; answers += 1) {
-        const isFirst = answers === 1;
-        let message = EMPTY;
-        for await (const delta of this.#deltas(asked, isFirst && continues, constraint, signal)) {
-          message = grown(message, delta);
-          if (delta.content) yield delta.content;
-        }
-        signal.throwIfAborted();
-        const last = asked.at(-1);
-        if (isFirst && continues && last) {
-          asked = asked.slice(0, -1);
-          message = { ...message, content: last.content + message.content };
-        }
-        asked = [...asked, message];
-        const calls = message.tool_calls ?? [];
-        if (calls.length === 0 || answers === MAX_ANSWERS) break;
-        asked = [...asked, ...(await resultsOf(calls, this.#tools))];
-        signal.throwIfAborted();
+      const { messages, continues } = await this.#following(read);
+      const added = messages.length > 0 ? messages : [{ role: "user" as const, content: "" }];
+      const room = await this.#makeRoom(added, !continues, signal);
+      const { tools } = this.#start;
+      let all = [...room, ...added];
+      const prefix = continues ? (all.pop() as AssistantMessage) : undefined;
+      const progress = turn(all, {
+        ask: (asked, answer) =>
+          this.#ask(asked, answer === 1 ? prefix : undefined, constraint, signal),
+        run: (call) => resultOf(call, tools),
+        ...{ mostAnswers: MAX_ANSWERS, begun: prefix, signal },
+      });
+      for await (const { messages, delta } of progress) {
+        all = [...messages];
+        if (delta.content) yield delta.content;
       }
-      await this.#keep(asked, signal);
+      await this.#keep(all, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw orNotSupported(error, responseConstraint);
     } finally {
       free();
     }
   }
 
-  /** The difference that a chunk adds to a message of the assistant. */
-  async *#deltas(
-    asked: readonly Message[],
-    continues: boolean,
+  /** Asks for the next message, or for the rest of one that was begun. */
+  #ask(
+    asked: readonly ChatRequestMessage[],
+    begun: AssistantMessage | undefined,
     constraint: Record<string, unknown>,
     signal: AbortSignal,
-  ): AsyncGenerator<ChatDelta, void> {
+  ) {
+    const { engine, initial, tools, sampling } = this.#start;
     const body = {
       model: "default",
-      messages: [...this.#initial, ...asked],
-      ...(this.temperature !== undefined && { temperature: this.temperature }),
-      ...(this.topK !== undefined && { top_k: this.topK }),
-      ...(continues && { continue_final_message: true, add_generation_prompt: false }),
-      ...toolFields(this.#tools),
+      messages: [...initial, ...asked, ...(begun ? [begun] : [])],
+      ...(sampling.temperature !== undefined && { temperature: sampling.temperature }),
+      ...(sampling.topK !== undefined && { top_k: sampling.topK }),
+      ...(begun && { continue_final_message: true, add_generation_prompt: false }),
+      // By default the endpoint continues a message of the assistant.
+      ...(!begun && asked.at(-1)?.role === "assistant" && { add_generation_prompt: true }),
+      ...toolFields(tools),
       ...constraint,
     };
-    const chat = this.#engine.chat.completions;
-    for await (const { choices } of await chat.create({ ...body, stream: true }, { signal })) {
-      if (choices[0]) yield choices[0].delta;
-    }
+    return engine.chat.completions.create({ ...body, stream: true }, { signal });
   }
 
   /** The conversation from now on. */
-  async #keep(later: readonly Message[], signal: AbortSignal): Promise<void> {
-    const count = await this.#measure([...this.#initial, ...later], false, signal);
+  async #keep(later: readonly ChatRequestMessage[], signal: AbortSignal): Promise<void> {
+    const count = await this.#measure([...this.#start.initial, ...later], false, signal);
     this.#later = later;
     this.#contextUsage = count;
   }
 
   /**
-   * The messages of the conversation to which these can be added: without the oldest pairs if there is not enough room.
+   * The messages of the conversation to which these can be added: without the oldest turns if there is not enough room.
    *
    * @throws DOMException named `QuotaExceededError` if they do not fit alone
    */
   async #makeRoom(
-    added: readonly Message[],
+    added: readonly ChatRequestMessage[],
     asks: boolean,
     signal: AbortSignal,
-  ): Promise<readonly Message[]> {
+  ): Promise<readonly ChatRequestMessage[]> {
     let later = this.#later;
     for (;;) {
-      const all = [...this.#initial, ...later, ...added];
+      const all = [...this.#start.initial, ...later, ...added];
       const count = await this.#measure(all, asks, signal);
       // An answer has one token at least.
       if (count + Number(asks) <= this.contextWindow) break;
-      if (later.length === 0) {
+      const shorter = withoutOldestTurn(later);
+      if (shorter.length === later.length) {
         const quota = this.contextWindow;
         const message = `the prompt has ${count} tokens, and the context of the model ${quota}`;
         throw quotaExceeded(message, { requested: count, quota });
       }
-      later = withoutOldestTurn(later);
+      later = shorter;
     }
     if (later !== this.#later) {
       for (const name of ["contextoverflow", "quotaoverflow"] as const) {
@@ -289,36 +328,21 @@ export class LanguageModelSession extends EventTarget {
     return later;
   }
 
-  async #measure(
-    messages: readonly Message[],
+  #measure(
+    messages: readonly ChatRequestMessage[],
     asks: boolean,
     signal: AbortSignal | undefined,
   ): Promise<number> {
-    return (await measure(this.#engine, messages, this.#tools, asks, signal)).count;
+    const { engine, tools } = this.#start;
+    return measure(engine, messages, { tools, asks, signal });
   }
 }
 
-/** The messages from the second one of the user on: results of tools stay with their calls. */
-function withoutOldestTurn(messages: readonly Message[]): readonly Message[] {
-  const next = messages.findIndex(({ role }, index) => index > 0 && role === "user");
-  return next < 0 ? [] : messages.slice(next);
-}
-
-/** The tokens of messages, with what makes the model answer if `asks` is true, and of the context. */
-export async function measure(
-  engine: Engine,
-  messages: readonly Message[],
-  tools: readonly LanguageModelTool[],
-  asks: boolean,
-  signal: AbortSignal | undefined,
-): Promise<{ count: number; quota: number }> {
-  // No template renders an empty conversation.
-  const request =
-    messages.length === 0
-      ? { prompt: "", add_special_tokens: false }
-      : { messages: [...messages], add_generation_prompt: asks, ...toolFields(tools) };
-  const { count, max_model_len: quota } = await engine.tokenize(request, { signal });
-  return { count, quota };
+/** The messages from the second one of the user on, behind a system message: results of tools stay with their calls. */
+function withoutOldestTurn(messages: readonly ChatRequestMessage[]): readonly ChatRequestMessage[] {
+  const kept = messages[0]?.role === "system" ? messages.slice(0, 1) : [];
+  const next = messages.findIndex(({ role }, index) => index > kept.length && role === "user");
+  return next < 0 ? kept : [...kept, ...messages.slice(next)];
 }
 
 /** Aborts when one of them does. Not every browser has `AbortSignal.any`. */

@@ -1,10 +1,11 @@
-//! A turn of a conversation: answers of the model and results of tools, until an answer calls none.
+//! The turns of `useChat`: its requests, and its calls of tools.
 
 import type { ChatCompletionRequest, ChatRequestMessage } from "../api/chat.js";
 import type { ChatMessageCall } from "../generated/types.js";
 import type { getEngine } from "../engine/get_engine.js";
 import type { EngineOptions } from "../options/engine_options.js";
-import { type AssistantMessage, EMPTY, grown } from "../api/growing_message.js";
+import type { AssistantMessage } from "../api/growing_message.js";
+import { turn } from "../api/turn.js";
 import { asError } from "./as_error.js";
 
 /** A request without its messages and without `stream`: answers are streamed. */
@@ -35,7 +36,7 @@ export interface TurnOptions {
 
 const MAX_STEPS = 5;
 
-/** Answers until an answer calls no tool. Returns the last answer. */
+/** Answers `asked`, and tells the conversation so far. Returns the last answer. */
 export async function answerTurn(
   get: typeof getEngine,
   { engine: engineOptions, body, onToolCall, maxSteps = MAX_STEPS }: TurnOptions,
@@ -45,30 +46,19 @@ export async function answerTurn(
   signal: AbortSignal,
 ): Promise<AssistantMessage> {
   const engine = await get({ ...engineOptions, signal });
-  let messages = asked;
-  for (let step = 1; ; step += 1) {
+  const run = onToolCall && ((call: ChatMessageCall) => resultOf(call, onToolCall));
+  const ask = (messages: readonly ChatRequestMessage[], answer: number) => {
     const request: ChatCompletionRequest = { model: "default", ...body, ...fields, messages };
     // After a forced call, the model must be free to answer its results.
-    if (step > 1 && isForced(request.tool_choice)) request.tool_choice = "auto";
-    const stream = await engine.chat.completions.create({ ...request, stream: true }, { signal });
-    let message = EMPTY;
-    let finish: string | null | undefined;
-    for await (const { choices } of stream) {
-      const [choice] = choices;
-      if (choice === undefined) continue;
-      message = grown(message, choice.delta);
-      finish = choice.finish_reason ?? finish;
-      change([...messages, message]);
-    }
-    messages = [...messages, message];
-    const calls = message.tool_calls ?? [];
-    // A call that the token limit has cut off is not run.
-    const isCut = finish === "length";
-    if (onToolCall === undefined || calls.length === 0 || isCut || step >= maxSteps) return message;
-    for (const call of calls) messages = [...messages, await resultOf(call, onToolCall)];
-    signal.throwIfAborted();
+    if (answer > 1 && isForced(request.tool_choice)) request.tool_choice = "auto";
+    return engine.chat.completions.create({ ...request, stream: true }, { signal });
+  };
+  let last: readonly ChatRequestMessage[] = asked;
+  for await (const { messages } of turn(asked, { ask, run, mostAnswers: maxSteps, signal })) {
     change(messages);
+    last = messages;
   }
+  return last.at(-1) as AssistantMessage;
 }
 
 /** Whether the model has to call a tool. */

@@ -1,13 +1,13 @@
 //! `useChat`: a conversation in a component, with calls of tools.
 
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useRef, useState } from "react";
 import type { ChatRequestMessage } from "../api/chat.js";
 import type { getEngine } from "../engine/get_engine.js";
 import type { EngineOptions } from "../options/engine_options.js";
 import type { AssistantMessage } from "../api/growing_message.js";
 import { type ChatFields, type TurnOptions, answerTurn } from "./turn.js";
-import { asError } from "./as_error.js";
 import type { EngineState } from "./use_engine.js";
+import { useRun } from "./use_run.js";
 
 /** The options of `useChat`. Other options than `engine` may differ with every rendering. */
 export interface ChatHookOptions extends TurnOptions {
@@ -55,52 +55,28 @@ export function chatHook(
     const [messages, show] = useState<readonly ChatRequestMessage[]>(
       () => options.initialMessages ?? [],
     );
-    const [isLoading, setIsLoading] = useState(false);
-    const [error, setError] = useState<Error | undefined>(undefined);
+    const { isLoading, error, run, stop } = useRun();
     const latest = useRef(options);
     latest.current = options;
     /** The messages that are shown, for calls between renderings. */
     const all = useRef(messages);
-    /** Aborts the turn that runs. */
-    const running = useRef<AbortController | undefined>(undefined);
 
     const set = useCallback((next: readonly ChatRequestMessage[]) => {
       all.current = next;
       show(next);
     }, []);
 
-    const stop = useCallback(() => {
-      running.current?.abort();
-      running.current = undefined;
-      setIsLoading(false);
-    }, []);
-
     const answer = useCallback(
       async (asked: readonly ChatRequestMessage[], fields: ChatFields | undefined) => {
-        running.current?.abort();
-        const controller = new AbortController();
-        const { signal } = controller;
-        running.current = controller;
-        set(asked);
-        setError(undefined);
-        setIsLoading(true);
-        const change = (next: readonly ChatRequestMessage[]) => {
-          if (!signal.aborted) set(next);
-        };
-        try {
-          const message = await answerTurn(get, latest.current, fields, asked, change, signal);
-          if (signal.aborted) return undefined;
-          latest.current.onFinish?.(message);
-          return message;
-        } catch (reason) {
-          if (!signal.aborted) setError(asError(reason));
-          return undefined;
-        } finally {
-          if (running.current === controller) {
-            running.current = undefined;
-            setIsLoading(false);
-          }
-        }
+        const message = await run((signal) => {
+          const change = (next: readonly ChatRequestMessage[]) => {
+            if (!signal.aborted) set(next);
+          };
+          change(asked);
+          return answerTurn(get, latest.current, fields, asked, change, signal);
+        });
+        if (message !== undefined) latest.current.onFinish?.(message);
+        return message;
       },
       [],
     );
@@ -118,7 +94,6 @@ export function chatHook(
       set(next);
     }, []);
 
-    useEffect(() => () => running.current?.abort(), []);
     return {
       ...{ messages, isLoading, error: error ?? loadError, progress, engine },
       ...{ send, regenerate, stop, setMessages },

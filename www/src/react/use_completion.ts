@@ -1,13 +1,13 @@
 //! `useCompletion`: streamed completions in a component.
 
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useRef, useState } from "react";
 import type { LoadProgress } from "../exchange/protocol.js";
 import type { CompletionRequest } from "../api/completions.js";
 import type { Engine } from "../engine/engine.js";
 import type { EngineOptions } from "../options/engine_options.js";
 import type { getEngine } from "../engine/get_engine.js";
-import { asError } from "./as_error.js";
 import type { EngineState } from "./use_engine.js";
+import { useRun } from "./use_run.js";
 
 /** A request without its prompt, which `complete` takes, and without `stream`: completions are streamed. */
 export type CompletionFields = Partial<Omit<CompletionRequest, "prompt" | "stream">>;
@@ -56,52 +56,28 @@ export function completionHook(
   return function useCompletion(options = {}) {
     const { engine, progress, error: loadError } = useEngine(options.engine);
     const [completion, setCompletion] = useState("");
-    const [isLoading, setIsLoading] = useState(false);
-    const [error, setError] = useState<Error | undefined>(undefined);
+    const { isLoading, error, run, stop } = useRun();
     const latest = useRef(options);
     latest.current = options;
-    /** Aborts the completion that grows. */
-    const running = useRef<AbortController | undefined>(undefined);
-
-    const stop = useCallback(() => {
-      running.current?.abort();
-      running.current = undefined;
-      setIsLoading(false);
-    }, []);
 
     const complete = useCallback<CompletionState["complete"]>(async (prompt, fields) => {
-      const { engine: engineOptions, body, onFinish } = latest.current;
-      running.current?.abort();
-      const controller = new AbortController();
-      const { signal } = controller;
-      running.current = controller;
-      setCompletion("");
-      setError(undefined);
-      setIsLoading(true);
-      let text = "";
-      try {
+      const { engine: engineOptions, body } = latest.current;
+      const text = await run(async (signal) => {
+        setCompletion("");
         const engine = await get({ ...engineOptions, signal });
         const request: CompletionRequest = { model: "default", ...body, ...fields, prompt };
         const stream = await engine.completions.create({ ...request, stream: true }, { signal });
+        let text = "";
         for await (const { choices } of stream) {
           text += choices[0]?.text ?? "";
           if (!signal.aborted) setCompletion(text);
         }
-      } catch (reason) {
-        if (!signal.aborted) setError(asError(reason));
-        return undefined;
-      } finally {
-        if (running.current === controller) {
-          running.current = undefined;
-          setIsLoading(false);
-        }
-      }
-      if (signal.aborted) return undefined;
-      onFinish?.(text);
+        return text;
+      });
+      if (text !== undefined) latest.current.onFinish?.(text);
       return text;
     }, []);
 
-    useEffect(() => () => running.current?.abort(), []);
     return {
       ...{ completion, isLoading, error: error ?? loadError, progress, engine },
       ...{ complete, stop, setCompletion },

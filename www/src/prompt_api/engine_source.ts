@@ -1,0 +1,70 @@
+//! The engine behind a `LanguageModel`: started with the first session, and asked before that what its options tell.
+
+import type { Engine } from "../engine/engine.js";
+import type { getEngine } from "../engine/get_engine.js";
+import { haveName, withFilesOfNames } from "../options/catalog_name.js";
+import type { EngineOptions } from "../options/engine_options.js";
+import { resolveModel } from "../options/model.js";
+
+/** An engine, or the options of one that all sessions share. */
+export type PromptApiOptions = { engine: Engine } | EngineOptions;
+
+export type Availability = "unavailable" | "downloadable" | "downloading" | "available";
+
+export class EngineSource {
+  readonly #get: typeof getEngine;
+  readonly #options: PromptApiOptions;
+  #engine: Engine | undefined;
+  #state: Availability = "downloadable";
+
+  /** Engines of options come from `get`. */
+  constructor(get: typeof getEngine, options: PromptApiOptions) {
+    this.#get = get;
+    this.#options = options;
+    if (!("engine" in options)) return;
+    this.#engine = options.engine;
+    this.#state = "available";
+  }
+
+  get state(): Availability {
+    return this.#state;
+  }
+
+  /** The engine with its model. */
+  async load(onProgress: EngineOptions["onProgress"], signal?: AbortSignal): Promise<Engine> {
+    const options = this.#options;
+    if ("engine" in options) return options.engine;
+    if (this.#state !== "available") this.#state = "downloading";
+    try {
+      const get = this.#get;
+      const engine = await get({
+        ...options,
+        ...(onProgress && { onProgress }),
+        ...(signal && { signal }),
+      });
+      this.#state = "available";
+      this.#engine = engine;
+      engine.disposed.addEventListener("abort", () => {
+        this.#state = "downloadable";
+        this.#engine = undefined;
+      });
+      return engine;
+    } catch (error) {
+      // If only this caller has left, the load goes on.
+      if (!signal?.aborted) this.#state = "downloadable";
+      throw error;
+    }
+  }
+
+  /** Whether the model sees images. Before its load, a folder and one of several models may. */
+  async maySee(): Promise<boolean> {
+    if (this.#engine !== undefined) {
+      const { projector, models = {} } = await this.#engine.info();
+      return [{ projector }, ...Object.values(models)].some((one) => one.projector != null);
+    }
+    const given = this.#options as EngineOptions;
+    const { models, ...one } = haveName(given) ? await withFilesOfNames(given) : given;
+    if (models !== undefined || one.projector !== undefined) return true;
+    return resolveModel(one.model, one.hub).location.ggufName === undefined;
+  }
+}
