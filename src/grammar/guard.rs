@@ -1,4 +1,4 @@
-//! Keeps JSON from running on (specification 9.1): numbers get a bounded number of digits, and what repeats itself is
+//! Keeps JSON from running on (specification 9.2): numbers get a bounded number of digits, and what repeats itself is
 //! closed. It only takes tokens away from what the grammar allows, and never all of them.
 
 use std::collections::HashMap;

@@ -236,7 +236,7 @@ export default [
     const needed = tokensUntil(logprobs.content, complete);
     // Not all families write the arguments as they are delivered. A line break, 16 spaces and the end of the call may follow
     // them, each a token.
-    const last = needed ?? whole.usage.completion_tokens - 35;
+    const last = needed ?? Math.max(2, whole.usage.completion_tokens - 35);
     let shorter = complete;
     for (const max_tokens of [whole.usage.completion_tokens - 1, last - 1, last - 3, 1]) {
       if (max_tokens < 1) continue;
