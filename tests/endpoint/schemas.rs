@@ -7,56 +7,47 @@ use serde_json::{Value, json};
 use crate::chat::HERMES;
 use crate::fixture::*;
 
-/// Where a request has its schema: the request with the schema in it, and the document of its answer.
+/// A request with a schema, and the document of its answer.
 type Form = (fn(&Value) -> Request, fn(&Value) -> Option<&str>);
 
 const TEXTS: [Form; 7] = [
     (
-        |schema| {
-            let format =
-                json!({"type": "json_schema", "json_schema": {"name": "n", "schema": schema}});
-            completion(&of_prompt(json!({"response_format": format})))
-        },
-        |object| object["choices"][0]["text"].as_str(),
+        |schema| completion(&of_prompt(json!({"response_format": named(schema)}))),
+        text_of_completion,
     ),
     (
         |schema| completion(&of_prompt(json!({"json_schema": schema}))),
-        |object| object["choices"][0]["text"].as_str(),
+        text_of_completion,
     ),
     (
         |schema| completion(&of_prompt(json!({"structured_outputs": {"json": schema}}))),
-        |object| object["choices"][0]["text"].as_str(),
+        text_of_completion,
     ),
     (
         |schema| {
             let grammar = json!({"type": "json_schema", "value": schema});
             completion(&of_prompt(json!({"grammar": grammar})))
         },
-        |object| object["choices"][0]["text"].as_str(),
+        text_of_completion,
     ),
     (
-        |schema| {
-            let format =
-                json!({"type": "json_schema", "json_schema": {"name": "n", "schema": schema}});
-            chat(&of_message(json!({"response_format": format})))
-        },
+        |schema| chat(&of_message(json!({"response_format": named(schema)}))),
         |object| object["choices"][0]["message"]["content"].as_str(),
     ),
     (
         |schema| {
             let format = json!({"type": "json_schema", "name": "n", "schema": schema});
-            responses(
-                &json!({"model": "default", "input": "q", "text": {"format": format}}).to_string(),
-            )
+            responses(&with_bias(
+                json!({"input": "q", "text": {"format": format}}),
+            ))
         },
         |object| object["output"][0]["content"][0]["text"].as_str(),
     ),
     (
         |schema| {
             let format = json!({"type": "json_schema", "schema": schema});
-            messages(&of_message(
-                json!({"output_config": {"format": format}, "max_tokens": 50}),
-            ))
+            let members = json!({"output_config": {"format": format}, "max_tokens": 50});
+            messages(&of_message(members))
         },
         |object| object["content"][0]["text"].as_str(),
     ),
@@ -74,29 +65,55 @@ const CALL: Form = (
     |object| object["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"].as_str(),
 );
 
-fn of_prompt(members: Value) -> String {
-    let mut members = members;
-    members["prompt"] = json!("q");
-    members["max_tokens"] = json!(50);
-    members["temperature"] = json!(0);
-    body(members)
+/// A schema in OpenAI's form.
+fn named(schema: &Value) -> Value {
+    json!({"type": "json_schema", "json_schema": {"name": "n", "schema": schema}})
 }
 
-fn of_message(members: Value) -> String {
-    let mut members = members;
+/// The body with its model. Where the output cannot be what the model says, it ends rather than going on with white space.
+fn with_bias(mut members: Value) -> String {
     members["model"] = json!("default");
-    members["messages"] = json!([{"role": "user", "content": "q"}]);
+    let ends = bytes("]}\"").into_iter().chain([EOS, PRE + 1]);
+    members["logit_bias"] = ends.map(|id| (id.to_string(), json!(5))).collect();
     members.to_string()
 }
 
-/// The document that a request of this form gets.
-async fn document(server: &Server, (request, document): Form, schema: &Value) -> String {
+fn of_prompt(mut members: Value) -> String {
+    members["prompt"] = json!("q");
+    members["max_tokens"] = json!(50);
+    members["temperature"] = json!(0);
+    with_bias(members)
+}
+
+fn of_message(mut members: Value) -> String {
+    members["messages"] = json!([{"role": "user", "content": "q"}]);
+    with_bias(members)
+}
+
+fn text_of_completion(object: &Value) -> Option<&str> {
+    object["choices"][0]["text"].as_str()
+}
+
+/// The document of the answer to a request of this form, of a model that says `said`.
+async fn document(server: &Server, form: Form, schema: &Value, said: Vec<u32>) -> String {
+    let (request, document) = form;
+    server.plan.say(said);
     let reply = server.send(request(schema)).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     let object = reply.json();
-    document(&object)
-        .unwrap_or_else(|| panic!("{object}"))
-        .to_owned()
+    let found = document(&object).unwrap_or_else(|| panic!("{object}"));
+    found.to_owned()
+}
+
+/// A call with these arguments.
+fn call(arguments: &str) -> Vec<u32> {
+    let text = format!("{{\"name\":\"f\",\"arguments\":{arguments}}}");
+    [vec![PRE], bytes(&text), vec![PRE + 1]].concat()
+}
+
+/// Makes the tags of calls one token each, so that calls fit the context.
+fn with_short_tags(server: &Server) {
+    server.set_template_with(Some(HERMES), ["<tool_call>", "</tool_call>", "<MID>"]);
 }
 
 #[test]
@@ -106,24 +123,22 @@ fn a_schema_opens_what_is_open() {
         "properties": {"t": {"type": "array", "prefixItems": [{"enum": [1]}]}},
         "required": ["t"],
     });
+    let mut open = schema.clone();
+    open["additionalProperties"] = json!(true);
+    open["properties"]["t"]["items"] = json!({});
+    let says = "{\"t\":[1,2],\"b\":3}";
     for (switches, expected) in [
-        (json!({}), json!({"t": [1]})),
-        (json!({"openObjects": true}), json!({"t": [1, 2], "b": 3})),
+        (json!({}), "{\"t\":[1]}"),
+        (json!({"openObjects": true}), says),
     ] {
         serve(switches, async |server| {
-            server.set_template_with(Some(HERMES), ["<tool_call>", "</tool_call>", "<MID>"]);
-            server.plan.say(bytes("{\"t\":[1,2],\"b\":3}"));
-            for form in TEXTS.into_iter().chain([CALL]) {
-                let text = document(server, form, &schema).await;
-                assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);
+            with_short_tags(server);
+            for form in TEXTS {
+                assert_eq!(document(server, form, &schema, bytes(says)).await, expected);
+                assert_eq!(document(server, form, &open, bytes(says)).await, says);
             }
-            let mut open = schema.clone();
-            open["additionalProperties"] = json!(true);
-            open["properties"]["t"]["items"] = json!({});
-            for form in TEXTS.into_iter().chain([CALL]) {
-                let text = document(server, form, &open).await;
-                assert_eq!(text, "{\"t\":[1,2],\"b\":3}");
-            }
+            assert_eq!(document(server, CALL, &schema, call(says)).await, expected);
+            assert_eq!(document(server, CALL, &open, call(says)).await, says);
         });
     }
 }
@@ -131,12 +146,14 @@ fn a_schema_opens_what_is_open() {
 #[test]
 fn numbers_and_strings_end() {
     serve_default(async |server| {
+        with_short_tags(server);
+        let digits = "7".repeat(60);
         for (schema, says, expected) in [
-            (json!({"type": "integer"}), "7".repeat(60), "7".repeat(20)),
+            (json!({"type": "integer"}), digits.clone(), "7".repeat(20)),
             (
                 json!({"type": "number"}),
-                format!("0.{}", "3".repeat(60)),
-                format!("0.{}", "3".repeat(20)),
+                format!("0.{digits}"),
+                format!("0.{}", "7".repeat(20)),
             ),
             (
                 json!({"type": "string"}),
@@ -144,18 +161,18 @@ fn numbers_and_strings_end() {
                 format!("\"{}\"", "x".repeat(32)),
             ),
         ] {
-            server.plan.say(bytes(&says));
             for form in TEXTS {
-                assert_eq!(document(server, form, &schema).await, expected);
+                assert_eq!(
+                    document(server, form, &schema, bytes(&says)).await,
+                    expected
+                );
             }
         }
-        server.set_template_with(Some(HERMES), ["<tool_call>", "</tool_call>", "<MID>"]);
-        let schema =
-            json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
-        server
-            .plan
-            .say(bytes(&format!("{{\"a\":{}", "7".repeat(60))));
-        let text = document(server, CALL, &schema).await;
-        assert_eq!(text.trim_end(), format!("{{\"a\":{}}}", "7".repeat(20)));
+        let schema = json!({
+            "type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"],
+        });
+        let says = format!("{{\"a\":{digits}");
+        let expected = format!("{{\"a\":{}}}", "7".repeat(20));
+        assert_eq!(document(server, CALL, &schema, call(&says)).await, expected);
     });
 }
