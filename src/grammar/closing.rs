@@ -74,6 +74,15 @@ impl Closing {
         }
     }
 
+    /// A container with `within` open ones around the end, which is outside of strings.
+    pub(super) fn around(within: usize) -> Closing {
+        let place = Place {
+            depth: within as i32,
+            ..Place::default()
+        };
+        Closing { place }
+    }
+
     /// Moves over a token. True once the container is closed.
     pub(super) fn is_closed_by(&mut self, text: &[u8]) -> bool {
         text.iter().any(|byte| {

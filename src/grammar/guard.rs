@@ -1,4 +1,4 @@
-//! Keeps JSON from running on (specification 9.1): numbers get a bounded number of digits, and what repeats itself is
+//! Keeps JSON from running on (specification 9.2): numbers get a bounded number of digits, and what repeats itself is
 //! closed. It only takes tokens away from what the grammar allows, and never all of them.
 
 use std::collections::HashMap;
@@ -18,6 +18,8 @@ const MIN_STRING_TOKENS: usize = 32;
 const MIN_STRUCTURE_BYTES: usize = 160;
 /// Bytes of the longest element or member whose repetition is noticed.
 const MAX_PERIOD_BYTES: usize = 400;
+/// Closed repetitions after which the array around them is closed: its elements repeat themselves inside.
+const MAX_CLOSED_IN_ARRAY: u32 = 2;
 /// Tokens of the longest part whose repetition is noticed.
 const MAX_PERIOD_TOKENS: usize = 64;
 
@@ -93,6 +95,14 @@ impl Guard {
     }
 }
 
+/// An array or object that has begun and not ended.
+#[derive(Debug, Clone)]
+struct Container {
+    is_array: bool,
+    /// Arrays and objects in it, at any depth, that were closed because their parts repeated.
+    closed_inside: u32,
+}
+
 /// The end of one completion, for which repetitions and digits are counted.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Written {
@@ -103,6 +113,8 @@ pub(super) struct Written {
     /// The closing that has begun.
     closing: Option<Closing>,
     place: Place,
+    /// The arrays and objects around the end, the innermost last.
+    open: Vec<Container>,
     /// The last bytes, without white space outside of strings.
     text: Vec<u8>,
 }
@@ -129,6 +141,9 @@ impl Written {
             if self.place.in_string || !byte.is_ascii_whitespace() {
                 self.text.push(byte);
             }
+            if !self.place.in_string {
+                self.track(byte);
+            }
             self.place.step(byte);
         }
         if self.text.len() >= 2 * KEPT {
@@ -136,7 +151,7 @@ impl Written {
         }
         if let Some(closing) = &mut self.closing {
             if closing.is_closed_by(bytes) {
-                self.closing = None;
+                self.closing = self.around_repetitions();
                 self.tokens.clear();
                 self.text.clear();
             }
@@ -145,6 +160,31 @@ impl Written {
             let repeated = &self.text[self.text.len() - span..];
             self.closing = Closing::begin(repeated, self.place.in_string);
         }
+    }
+
+    /// Follows a byte outside of strings.
+    fn track(&mut self, byte: u8) {
+        match byte {
+            b'[' | b'{' => self.open.push(Container {
+                is_array: byte == b'[',
+                closed_inside: 0,
+            }),
+            b']' | b'}' => {
+                self.open.pop();
+            }
+            _ => {}
+        }
+    }
+
+    /// Counts what was closed in the arrays around it. Closes the innermost one in which that has happened too often. Objects
+    /// stay open: their members differ.
+    fn around_repetitions(&mut self) -> Option<Closing> {
+        for container in &mut self.open {
+            container.closed_inside += 1;
+        }
+        let is_full = |it: &Container| it.is_array && it.closed_inside >= MAX_CLOSED_IN_ARRAY;
+        let within = self.open.iter().rev().position(is_full)?;
+        (!self.place.in_string).then(|| Closing::around(within))
     }
 
     /// `allowed` without what continues a number or a repetition for too long.

@@ -1,6 +1,6 @@
 //! Suites of clients on SmolLM2, a real chat model: instructor, pydantic-ai, LangChain's standard tests, the loops of JavaScript
-//! clients that run tools, and the cases of Open Responses. Skipped where the packages or the model cannot be had. A run of all tests takes a part of each suite;
-//! `INPAGE_CLIENT_SUITES=full node --test tests/clients/real_model.test.mjs` takes all.
+//! clients that run tools, promptfoo, and the cases of Open Responses. Skipped where the packages or the model cannot be had. A run of all tests
+//! takes a part of each suite, and none of promptfoo; `INPAGE_CLIENT_SUITES=full node --test tests/clients/real_model.test.mjs` takes all.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -16,6 +16,7 @@ import {
   provideVenv,
 } from "./python.mjs";
 import { provideSmolLm2 } from "./real_model/model.mjs";
+import { installPromptfoo } from "./real_model/promptfoo_packages.mjs";
 
 const isFull = process.env.INPAGE_CLIENT_SUITES === "full";
 const LIMIT_MS = isFull ? 1_800_000 : 240_000;
@@ -28,6 +29,7 @@ const SHORT_RUN =
 const structured = await provideVenv("clients-venv-structured", INSTRUCTOR, PYDANTIC_AI);
 const langChain = await provideVenv("clients-venv-langchain", LANGCHAIN_TESTS, LANGCHAIN_OPENAI);
 const isInstalled = await installPackages();
+const promptfoo = isFull ? await installPromptfoo() : { reason: "in full runs only" };
 const python = structured.python ?? langChain.python;
 const smol = python ? await provideSmolLm2(python) : structured;
 const skip = smol.reason && `skipped: ${smol.reason}`;
@@ -77,6 +79,10 @@ describe("on SmolLM2", { skip, concurrency: false }, () => {
   const reason = !isInstalled && "the packages cannot be installed";
   test("loops of the AI SDK, LangChain and openai for JavaScript", without(reason), () =>
     passes(process.execPath, [path("tool_loops.mjs"), server.origin]),
+  );
+
+  test("promptfoo", without(promptfoo.reason), () =>
+    passes(process.execPath, [path("promptfoo.mjs"), server.origin, promptfoo.folder]),
   );
 
   test("the cases of Open Responses that need no stored state", async () => {

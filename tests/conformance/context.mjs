@@ -270,6 +270,25 @@ export class Context {
     return Array.from({ length }, (_, i) => ids[i % ids.length]);
   }
 
+  /**
+   * A request with `body` fails if the model does, and after its deadline; `answer()`, what requests otherwise give, stays the
+   * same.
+   */
+  async failsAndRecovers(body, answer) {
+    const expected = await answer();
+    await this.hooks({ failAfterTokens: 0 });
+    const failed = await this.refused(body, 500, "internal_error", null);
+    equal(failed.headers.get("x-should-retry"), "false", "x-should-retry");
+    equal(await answer(), expected, "the answer after a failure");
+    await this.switches({ requestTimeoutMs: 50 });
+    await this.hooks({ delayPrefillMs: 60_000 });
+    await this.refused(body, 500, "internal_error", null);
+    await this.hooks({ delayPrefillMs: 0 });
+    await this.switches({});
+    await this.idle();
+    equal(await answer(), expected, "the answer after a deadline");
+  }
+
   /** Waits until no generation is in flight; fails after `limit_ms`. */
   async idle(limit_ms = 2000) {
     const end = performance.now() + limit_ms;

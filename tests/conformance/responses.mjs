@@ -24,13 +24,14 @@ export const responsesCase = (id, title, doors, template, run) => ({
   },
 });
 
-/** The events of a stream, each checked: its two lines, its type and its number. */
+/** The events of a stream, each checked: its two lines, its type and its number; `[DONE]` follows them. */
 export async function events(responses, body) {
   const { status, headers, text } = await responses.post({ ...body, stream: true });
   equal(status, 200, "status of a stream");
   matches(headers.get("content-type"), /^text\/event-stream\b/, "content type");
-  ok(text.endsWith("\n\n"), "ends with an empty line", text.slice(-20));
-  const blocks = text.slice(0, -2).split("\n\n");
+  const end = "\n\ndata: [DONE]\n\n";
+  ok(text.endsWith(end), "ends with [DONE]", text.slice(-40));
+  const blocks = text.slice(0, -end.length).split("\n\n");
   return blocks.map((block, i) => {
     const found = /^event: (\S+)\ndata: (.*)$/.exec(block) ?? fail(`event ${i}: ${block}`);
     const event = JSON.parse(found[2]);

@@ -29,6 +29,7 @@ mod rerank;
 mod responses;
 mod resumed;
 mod sampling;
+mod schemas;
 mod several;
 mod sglang;
 mod streaming;

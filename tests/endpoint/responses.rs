@@ -28,10 +28,11 @@ async fn whole(server: &Server, members: &Value) -> Value {
     object
 }
 
-/// The events of a stream. Checks their frames, and that they are numbered from 0.
+/// The events of a stream. Checks their frames, that they are numbered from 0, and that the stream has its end.
 #[track_caller]
 fn events_of(reply: &Reply) -> Vec<Value> {
-    let frames = reply.text().strip_suffix("\n\n").unwrap().split("\n\n");
+    let events = reply.text().strip_suffix("\n\ndata: [DONE]\n\n");
+    let frames = events.unwrap().split("\n\n");
     let frames = frames.filter(|frame| *frame != ": keep-alive");
     let event = |(number, frame): (usize, &str)| {
         let (name, data) = frame.split_once('\n').unwrap();

@@ -326,6 +326,42 @@ fn references_are_followed() {
     }
 }
 
+/// In each element an array repeats itself.
+fn an_array_of_repetitions_is_closed(model: &Model) {
+    let parts =
+        json!({ "type": "array", "items": { "type": "object", "properties": { "a": {} } } });
+    let element = json!({ "type": "object", "properties": { "n": {}, "parts": parts, "z": {} } });
+    let document = json!({
+        "type": "object",
+        "properties": { "items": { "type": "array", "items": element }, "more": {} }
+    });
+    let grammar = model.grammar(&schema(document));
+    let mut matcher = grammar.matcher();
+    let mut write = |text: &str| {
+        for byte in text.bytes() {
+            let is_allowed = allows(&mut matcher, model.byte(byte)).unwrap();
+            assert!(is_allowed, "{} of {text}", char::from(byte));
+            matcher.accept(model.byte(byte)).unwrap();
+        }
+        let next = |byte: u8| allows(&mut matcher, model.byte(byte)).unwrap();
+        (next(b','), next(b']'))
+    };
+    write("{\"items\":[");
+    let filler = "{\"a\":1}".to_owned() + &",{\"a\":1}".repeat(20);
+    for n in 0..2 {
+        let begin = if n == 0 { "" } else { "," };
+        let repeated = format!("{begin}{{\"n\":{n},\"parts\":[{filler}");
+        assert_eq!(write(&repeated), (false, true));
+        // What does not repeat may go on.
+        let is_last = n == 1;
+        assert_eq!(write("]").0, !is_last);
+        assert_eq!(write("}"), (!is_last, true));
+    }
+    // Only the array is closed.
+    assert!(write("]").0);
+    write(",\"more\":1}");
+}
+
 #[test]
 fn numbers_end_and_repeated_text_is_closed() {
     let model = Model::made();
@@ -374,6 +410,7 @@ fn numbers_end_and_repeated_text_is_closed() {
             );
         }
     }
+    an_array_of_repetitions_is_closed(&model);
     // Elements that tokens begin before the last one has ended.
     let objects = json!({
         "type": "array",

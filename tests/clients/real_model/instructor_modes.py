@@ -1,6 +1,6 @@
 """Every mode of instructor for OpenAI's endpoint against a server with SmolLM2: python instructor_modes.py ORIGIN [--all]
 
-Without --all only whole answers, with it also partial objects and iterables in streams. Modes that leave the schema to the
+Without --all only whole answers, with it also partial objects and iterables in streams, and all modes. Modes that leave the schema to the
 prompt get an example of an answer, and a mode without a forced call may end without one: that is the model's choice."""
 
 import sys
@@ -14,7 +14,12 @@ from pydantic import BaseModel, Field
 
 ORIGIN, IS_ALL = sys.argv[1], "--all" in sys.argv
 RAW = openai.OpenAI(base_url=f"{ORIGIN}/v1", api_key="unused", max_retries=0)
+RESPONSES = [Mode.RESPONSES_TOOLS, Mode.RESPONSES_TOOLS_WITH_INBUILT_TOOLS]
+# Modes whose schema is in the prompt get an example of an answer.
+PROMPTED = [Mode.JSON, Mode.JSON_O1]
 MODES = [Mode.TOOLS, Mode.TOOLS_STRICT, Mode.JSON_SCHEMA, Mode.JSON, Mode.RESPONSES_TOOLS]
+# Other names and forms of these modes.
+ALL_MODES = [*MODES, Mode.FUNCTIONS, Mode.JSON_O1, Mode.RESPONSES_TOOLS_WITH_INBUILT_TOOLS]
 FORCED = {"model": "default", "temperature": 0, "max_retries": 0}
 
 
@@ -44,13 +49,13 @@ QUESTION = {"role": "user", "content": "Extract: Ada Lovelace is 36 years old."}
 
 def check(mode):
     client = instructor.from_openai(RAW, mode=mode)
-    limit = "max_output_tokens" if mode is Mode.RESPONSES_TOOLS else "max_tokens"
-    messages = [*(EXAMPLE if mode is Mode.JSON else []), QUESTION]
+    limit = "max_output_tokens" if mode in RESPONSES else "max_tokens"
+    messages = [*(EXAMPLE if mode in PROMPTED else []), QUESTION]
     request = {**FORCED, limit: 400, "response_model": Person, "messages": messages}
     person, completion = client.create_with_completion(**request)
     assert person.name and isinstance(person.age, int), person
     assert completion.usage.total_tokens > 0
-    if IS_ALL:
+    if IS_ALL and mode in MODES:
         *_, last = client.create_partial(**request)
         assert last.name and isinstance(last.age, int), last
         people = client.create_iterable(**request)
@@ -68,7 +73,7 @@ def check_choice(mode, **request):
         return None
 
 
-for mode in MODES:
+for mode in ALL_MODES if IS_ALL else MODES:
     check(mode)
     print("ok", mode.name)
 check_choice(Mode.MD_JSON, response_model=Person, messages=[*EXAMPLE, QUESTION])

@@ -58,6 +58,7 @@ async function streamed(members) {
   const answer = await ask({ ...members, stream: true });
   assert.match(answer.headers.get("content-type"), /^text\/event-stream/);
   const frames = (await answer.text()).split("\n\n").filter((frame) => frame.includes("data: "));
+  assert.equal(frames.pop(), "data: [DONE]");
   const events = frames.map((frame) => {
     const [, type, json] = /^event: (\S+)\ndata: (.*)$/.exec(frame);
     const event = JSON.parse(json);

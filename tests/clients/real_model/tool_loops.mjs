@@ -2,6 +2,7 @@
 //! What the model says is its own affair; the loops must run and arguments and objects must satisfy their schemas.
 
 import assert from "node:assert/strict";
+import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { ChatOpenAI } from "@langchain/openai";
@@ -32,6 +33,7 @@ const providers = {
   }).chatModel("default"),
   "openai, chat": createOpenAI(given).chat("default"),
   "openai, responses": createOpenAI(given)("default"),
+  anthropic: createAnthropic(given)("default"),
 };
 const greedy = { temperature: 0, maxOutputTokens: 200 };
 

@@ -244,17 +244,7 @@ export default [
       ok(Number(headers.get("retry-after")) > 0, "Retry-After", headers.get("retry-after"));
     }
     await api.switches({});
-    await api.hooks({ failAfterTokens: 0 });
-    const failed = await api.refused(F(), 500, "internal_error", null);
-    equal(failed.headers.get("x-should-retry"), "false", "x-should-retry");
-    equal(await numbers(api), expected, "the next vector");
-    await api.switches({ requestTimeoutMs: 50 });
-    await api.hooks({ delayPrefillMs: 60_000 });
-    await api.refused(F(), 500, "internal_error", null);
-    await api.hooks({ delayPrefillMs: 0 });
-    await api.switches({});
-    await api.idle();
-    equal(await numbers(api), expected, "the vector after the deadline");
+    await api.failsAndRecovers(F(), () => numbers(api));
   }),
   embeddingCase("220", "embeddings through openai-node", async (api) => {
     const { embeddings } = api.client();

@@ -228,18 +228,7 @@ export default [
     await api.hooks({ modelState: "loading" });
     await api.refused(F(), 503, "model_loading");
   }),
-  rerankCase("316", "rerank: failures and deadlines", async (api) => {
-    const expected = await results(api);
-    await api.hooks({ failAfterTokens: 0 });
-    const failed = await api.refused(F(), 500, "internal_error", null);
-    equal(failed.headers.get("x-should-retry"), "false", "x-should-retry");
-    equal(await results(api), expected, "the next answer");
-    await api.switches({ requestTimeoutMs: 50 });
-    await api.hooks({ delayPrefillMs: 60_000 });
-    await api.refused(F(), 500, "internal_error", null);
-    await api.hooks({ delayPrefillMs: 0 });
-    await api.switches({});
-    await api.idle();
-    equal(await results(api), expected, "the answer after the deadline");
-  }),
+  rerankCase("316", "rerank: failures and deadlines", (api) =>
+    api.failsAndRecovers(F(), () => results(api)),
+  ),
 ];

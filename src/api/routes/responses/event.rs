@@ -122,6 +122,11 @@ impl Frames {
         self.events += 1;
     }
 
+    /// Ends the stream.
+    pub(super) fn end(&mut self) {
+        self.bytes.extend(http::DONE);
+    }
+
     /// The frames since the last call of this.
     pub(super) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)

@@ -196,7 +196,7 @@ impl Answering {
         });
     }
 
-    /// The events of a piece; after the last one also that of the response.
+    /// The events of a piece; after the last one also that of the response, and the end of the stream.
     fn send(&mut self, piece: Piece, counts: TokenCounts, frames: &mut Frames) {
         let end = self.add(&[piece], &mut |event| frames.push(event));
         match end {
@@ -206,8 +206,9 @@ impl Answering {
             End::Finished(FinishReason::Length) => frames.push(Event::Incomplete {
                 response: self.object(end, Some(counts)),
             }),
-            End::Open | End::Failed(_) => {}
+            End::Open | End::Failed(_) => return,
         }
+        frames.end();
     }
 
     fn fail(&mut self, error: &Error, counts: TokenCounts, frames: &mut Frames) {
@@ -222,6 +223,7 @@ impl Answering {
         frames.push(Event::Failed {
             response: self.object(End::Failed(&failure), Some(counts)),
         });
+        frames.end();
     }
 }
 
