@@ -2,6 +2,7 @@
 //! dependencies must be installed.
 
 import { existsSync, readdirSync } from "node:fs";
+import { freePort, recordCoverage } from "./coverage/chromium_coverage.mjs";
 import { provideBrowser } from "./setup/browser.mjs";
 import { Remediable } from "./process.mjs";
 import { serve } from "./server.mjs";
@@ -50,6 +51,16 @@ async function hasAdapter(browser) {
   }
 }
 
+/** Records what runs in the browser until it is closed, into the folder that INPAGE_COVERAGE names. */
+async function record(browser, port) {
+  const coverage = await recordCoverage(port, process.env.INPAGE_COVERAGE);
+  const close = browser.close.bind(browser);
+  browser.close = async (options) => {
+    await coverage.stop();
+    await close(options);
+  };
+}
+
 /**
  * A playwright `Browser`. INPAGE_ADAPTER=software ignores a real GPU; CHROMIUM is the browser's executable.
  * `ignoreDefaultArgs` are arguments of playwright's that are left out. `webgpu: false` starts a browser without WebGPU.
@@ -65,16 +76,20 @@ export async function launchChromium({
   const shell = shellSuffices ? process.env.INPAGE_HEADLESS_SHELL : undefined;
   const executablePath = shell || (await provideBrowser());
   const { chromium } = await import("playwright-core");
+  const port = process.env.INPAGE_COVERAGE ? await freePort() : undefined;
+  const debugging = port === undefined ? [] : [`--remote-debugging-port=${port}`];
   const launch = async (adapter) => {
     try {
-      return await chromium.launch({
+      const browser = await chromium.launch({
         executablePath,
         headless,
         // Chromium does not start with its sandbox as root.
         chromiumSandbox: process.getuid?.() !== 0,
-        args: [...COMMON, ...adapter, ...args],
+        args: [...COMMON, ...adapter, ...debugging, ...args],
         ignoreDefaultArgs,
       });
+      if (port !== undefined) await record(browser, port);
+      return browser;
     } catch (error) {
       throw new Remediable(
         `the browser ${executablePath} does not start: ${error.message}`,

@@ -1,9 +1,11 @@
 //! `npm run coverage`: runs the Rust tests with counters and prints the share of executed lines by module, with `--json` as
 //! JSON. Tests on a GPU take part only by name: `npm run coverage -- kernels parity`. Lines of tests do not count.
-//! `cargo llvm-cov` does the same, but compiles all dependencies once more.
+//! `cargo llvm-cov` does the same, but compiles all dependencies once more. `npm run coverage -- typescript` does it for
+//! `www/src`, by folder.
 
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
+import { typeScriptByFolder } from "./coverage/typescript.mjs";
 import { capture, main, mustRun, Remediable, root, say, windows } from "./process.mjs";
 import { provideBrowser } from "./setup/browser.mjs";
 import { requireRust } from "./setup/rust.mjs";
@@ -79,9 +81,9 @@ function print(modules, json) {
   }
 }
 
-await main(async (args) => {
-  const named = args.filter((argument) => argument !== "--json");
-  for (const name of named)
+/** The share of executed lines of Rust by module. `gpuTests` names the tests on a GPU that take part. */
+async function rustByModule(gpuTests) {
+  for (const name of gpuTests)
     if (!GPU_TESTS.includes(name)) throw new Remediable(`${name}: not one of ${GPU_TESTS}`);
   if (windows) throw new Remediable("the build with counters needs a POSIX shell");
   await requireRust();
@@ -95,7 +97,7 @@ await main(async (args) => {
     // %m: one file per program, which its processes share.
     LLVM_PROFILE_FILE: join(profiles, "%m.profraw"),
   };
-  const names = rustTestNames().filter((it) => named.includes(it) || !GPU_TESTS.includes(it));
+  const names = rustTestNames().filter((it) => gpuTests.includes(it) || !GPU_TESTS.includes(it));
   const programs = [
     ...(await runTests(
       ["--features", "test-hooks", "--lib", ...names.flatMap((name) => ["--test", name])],
@@ -108,6 +110,16 @@ await main(async (args) => {
   const list = join(profiles, "list");
   writeFileSync(list, raw.join("\n"));
   await mustRun(llvmProgram("llvm-profdata"), ["merge", "--sparse", "-f", list, "-o", profile]);
+  return byModule(programs, profile);
+}
+
+await main(async (args) => {
+  const [first, ...others] = args.filter((argument) => argument !== "--json");
+  const folder = join(targetFolder(), "coverage-typescript");
+  const sums =
+    first === "typescript"
+      ? await typeScriptByFolder(folder, others)
+      : await rustByModule([first, ...others].filter(Boolean));
   say("");
-  print(byModule(programs, profile), args.includes("--json"));
+  print(sums, args.includes("--json"));
 });
