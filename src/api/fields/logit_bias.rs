@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
+use super::declare::Field;
+use super::kinds::Biases as BiasField;
 use super::reader::{
     Fields, MAX_TEXT_BYTES, check_text_bytes, describe, integer as integer_of, invalid_type,
     invalid_value, out_of_range,
 };
 use crate::Result;
-
-/// The most entries of the field.
-pub(super) const MAX_ENTRIES: usize = 1024;
+use crate::api::switches::Switches;
 
 /// The biases of a request.
 #[derive(Debug, Default)]
@@ -22,20 +22,44 @@ pub(super) struct Biases {
     pub banned: Vec<u32>,
 }
 
-/// Reads the field `name`. `most` is the largest magnitude of a bias.
-pub(super) fn read(fields: &Fields, name: &str, most: f64) -> Result<Biases> {
+/// Reads the field that is declared as `declared`.
+pub(super) fn read(
+    fields: &Fields,
+    declared: Field<BiasField>,
+    switches: &Switches,
+) -> Result<Biases> {
+    let name = declared.name;
+    let limits = Limits {
+        entries: declared.kind.most_entries,
+        bias: declared.kind.most.of(switches),
+    };
     match fields.get(name) {
-        Some(Value::Array(pairs)) => bias_pairs(name, pairs, most),
-        _ => bias_map(fields, name, most),
+        Some(Value::Array(pairs)) => bias_pairs(name, pairs, limits),
+        _ => bias_map(fields, name, limits),
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Limits {
+    /// The most entries.
+    entries: usize,
+    /// The largest magnitude of a bias.
+    bias: f64,
+}
+
+impl Limits {
+    fn check_entries(self, name: &str, entries: usize) -> Result<()> {
+        if entries > self.entries {
+            let bounds = format!("at most {} entries", self.entries);
+            return Err(out_of_range(name, &bounds, entries));
+        }
+        Ok(())
     }
 }
 
 /// llama.cpp's form: pairs of an id or a string and a number or false.
-fn bias_pairs(name: &str, pairs: &[Value], most: f64) -> Result<Biases> {
-    if pairs.len() > MAX_ENTRIES {
-        let bounds = format!("at most {MAX_ENTRIES} entries");
-        return Err(out_of_range(name, &bounds, pairs.len()));
-    }
+fn bias_pairs(name: &str, pairs: &[Value], limits: Limits) -> Result<Biases> {
+    limits.check_entries(name, pairs.len())?;
     let mut biases = Biases::default();
     for pair in pairs {
         let wrong = || {
@@ -47,7 +71,11 @@ fn bias_pairs(name: &str, pairs: &[Value], most: f64) -> Result<Biases> {
         };
         let bias = match bias {
             Value::Bool(false) => None,
-            other => Some(bias_in(name, other.as_f64().ok_or_else(wrong)?, most)?),
+            other => Some(bias_in(
+                name,
+                other.as_f64().ok_or_else(wrong)?,
+                limits.bias,
+            )?),
         };
         match (token, bias) {
             (Value::String(text), bias) if !text.is_empty() => {
@@ -81,19 +109,16 @@ fn bias_in(name: &str, bias: f64, most: f64) -> Result<f32> {
 }
 
 /// OpenAI's form: an object with ids as names. A name that is no number is a string, as in llama.cpp.
-fn bias_map(fields: &Fields, name: &str, most: f64) -> Result<Biases> {
+fn bias_map(fields: &Fields, name: &str, limits: Limits) -> Result<Biases> {
     let mut biases = Biases::default();
     let Some(map) = fields.object(name)? else {
         return Ok(biases);
     };
-    if map.len() > MAX_ENTRIES {
-        let bounds = format!("at most {MAX_ENTRIES} entries");
-        return Err(out_of_range(name, &bounds, map.len()));
-    }
+    limits.check_entries(name, map.len())?;
     for (key, value) in map {
         let bias = value.as_f64();
         let bias = bias.ok_or_else(|| invalid_type(name, "made of numbers", value))?;
-        let bias = bias_in(name, bias, most)?;
+        let bias = bias_in(name, bias, limits.bias)?;
         let is_digits = key.bytes().all(|byte| byte.is_ascii_digit());
         let is_canonical = is_digits && (key.len() == 1 || !key.starts_with('0'));
         match key.parse::<u32>().ok().filter(|_| is_canonical) {

@@ -10,7 +10,7 @@ use super::kinds::{
     Biases as BiasField, Count, Integer, Number, Shape, Strings, biases, count, integer, number,
     number_from, shape, share, strings,
 };
-use super::logit_bias::{self, Biases, MAX_ENTRIES, moderate};
+use super::logit_bias::{self, Biases, moderate};
 use super::reader::{Fields, out_of_range};
 use crate::api::error::fault;
 use crate::api::switches::{MirostatTargetUnit, SamplingBounds, Switches};
@@ -58,7 +58,7 @@ fields! {
         repeat_penalty: Field<Number> = REPETITION_PENALTY.of("llama.cpp"),
         /// Token ids or strings, and what is added to their logits; or pairs of an id or a string and a number or false, which forbids
         /// the token.
-        logit_bias: Field<BiasField> = biases(MAX_ENTRIES, open(|it| bound(it, 100.0))),
+        logit_bias: Field<BiasField> = biases(1024, open(|it| bound(it, 100.0))),
         /// Mirostat 2.0: the surprise to aim at; replaces `top_k`, `typical_p`, `top_p` and `min_p`.
         mirostat_target: Field<Shape> = shape("number", "number")
             .default_is("off")
@@ -77,6 +77,8 @@ fields! {
             strings().short().otherwise(&["\n", ":", "\"", "*"]).of("llama.cpp"),
     }
 }
+
+const MAX_LOGIT_BIASES: usize = SamplingFields::logit_bias.kind.most_entries;
 
 /// Smaller repetition penalties have the same effect as this one; dividing by them could overflow f32.
 const MIN_REPETITION_PENALTY: f32 = 1e-20;
@@ -161,8 +163,8 @@ impl Sampling {
                 add(id, *bias);
             }
         }
-        if biases.len() > MAX_ENTRIES {
-            let bounds = format!("at most {MAX_ENTRIES} tokens");
+        if biases.len() > MAX_LOGIT_BIASES {
+            let bounds = format!("at most {MAX_LOGIT_BIASES} tokens");
             return Err(out_of_range("logit_bias", &bounds, biases.len()));
         }
         biases.retain(|(_, bias)| *bias != 0.0);
@@ -244,11 +246,7 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Sampl
         ids: logit_bias,
         strings: text_bias,
         banned,
-    } = logit_bias::read(
-        fields,
-        SamplingFields::logit_bias.name,
-        SamplingFields::logit_bias.kind.most.of(switches),
-    )?;
+    } = logit_bias::read(fields, SamplingFields::logit_bias, switches)?;
     Ok(Sampling {
         given: SamplingDefaults {
             temperature: SamplingFields::temperature
