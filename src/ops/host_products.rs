@@ -114,13 +114,13 @@ pub(super) fn expert_products(
 
 /// `[tokens, rows]` products with some rows of a matrix of blocks: the twin. Each block is decoded once.
 fn products_of_blocks(x: &[f32], weights: &MatrixTensors<Flex>, rows: Range<usize>) -> Vec<f32> {
-    let cols = weights.shape.cols;
-    let blocks = weights.shape.row_blocks();
+    let shape = weights.shape;
+    let (cols, blocks) = (shape.cols, shape.row_blocks());
     let (quants, scales) = (weights.quants.storage(), weights.scales.storage());
     let mut out = vec![0.0; x.len() / cols * rows.len()];
     for (i, row) in rows.clone().enumerate() {
         for block in 0..blocks {
-            let values = (weights.shape).decode_block(quants, scales, row * blocks + block);
+            let values = shape.decode_block(quants, scales, row * blocks + block);
             let from = block * BLOCK_COLS;
             let to = (from + BLOCK_COLS).min(cols);
             let outputs = out.iter_mut().skip(i).step_by(rows.len());

@@ -175,6 +175,9 @@ impl Invocations {
             State::Next if character == close => self.end(delivery),
             State::Next => return delivery.leave_call(),
             State::Between if character == ',' => self.state = State::Name(String::new()),
+            State::Between if character == ']' && self.form.close.is_empty() => {
+                return Status::Done;
+            }
             State::Between if character == ']' => self.state = State::Close(String::new()),
             State::Between => return Status::Left,
             State::Close(tag) => {

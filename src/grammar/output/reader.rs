@@ -360,11 +360,10 @@ impl Tagged {
             self.delivery.hold(character);
         }
         // The brace or bracket is the body's first character.
-        if let Some(first) = tag.chars().next().filter(|first| "{[".contains(*first))
-            && tag.len() == 1
-        {
+        if ["{", "["].contains(&&*tag) {
             self.delivery.settle();
-            self.queue.push_front(first);
+            let first = tag.chars();
+            first.for_each(|character| self.queue.push_front(character));
         }
     }
 
