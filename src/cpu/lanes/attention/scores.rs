@@ -9,8 +9,22 @@ use crate::lanes::{
 /// Tokens whose scores are summed together.
 const TOKENS: usize = 4;
 
-/// Writes the scores of tokens `begin..end` with each of `queries` queries to `scores` `[queries, PAGE_TOKENS]`. `q` has
-/// `vectors` vectors per query. Other tokens of the page may get scores too.
+/// The place of the first element of vector `vector` of query `query` of `queries` queries with `vectors` vectors: the queries
+/// that are multiplied together lie side by side.
+#[inline(always)]
+pub(super) fn place<L: F32x8>(
+    query: usize,
+    vector: usize,
+    queries: usize,
+    vectors: usize,
+) -> usize {
+    let first = query / L::QUERIES * L::QUERIES;
+    let together = L::QUERIES.min(queries - first);
+    (first * vectors + vector * together + query - first) * LANES
+}
+
+/// Writes the scores of tokens `begin..end` with queries `seen` of `queries` to `scores` `[queries, PAGE_TOKENS]`. `q` has
+/// `vectors` vectors per query, at [`place`]. Other tokens of the page and other queries may get scores too.
 /// # Safety
 /// The page is in the format of `E`, in memory, with `vectors` vectors per head; so are the queries and the scores.
 #[cfg_attr(target_arch = "wasm32", inline(never))]
@@ -21,10 +35,11 @@ pub(super) unsafe fn scores<E: Elements, L: F32x8>(
     page: PageHead,
     [begin, end]: [usize; 2],
     queries: usize,
+    seen: [usize; 2],
     scores: *mut f32,
 ) {
-    let mut query = 0;
-    while query < queries {
+    let mut query = seen[0] / L::QUERIES * L::QUERIES;
+    while query < seen[1] {
         // As many queries at once as registers hold.
         let together = L::QUERIES.min(queries - query);
         let mut token = begin / TOKENS * TOKENS;
@@ -100,20 +115,22 @@ unsafe fn products<E: Elements, L: F32x8, const Q: usize, const T: usize>(
     to: &mut [[L::Strip; TOKENS]; Q],
 ) {
     let mut sums = [[L::Strip::splat(0.0); T]; Q];
+    let mut q = q.wrapping_add(first);
     for vector in 0..vectors {
-        let at = vector * LANES + first;
         let mut queries = [L::Strip::splat(0.0); Q];
         for i in 0..Q {
             // SAFETY: the caller's.
-            queries[i] = unsafe { L::Strip::load(q.add(i * vectors * LANES + at)) };
+            queries[i] = unsafe { L::Strip::load(q.add(i * LANES)) };
         }
         for t in 0..T {
+            let at = vector * LANES + first;
             // SAFETY: the caller's.
             let k: L::Strip = unsafe { page.load::<E, _>(token + skip + t, at) };
             for i in 0..Q {
                 sums[i][t] = sums[i][t].add(queries[i].mul(k));
             }
         }
+        q = q.wrapping_add(Q * LANES);
     }
     for i in 0..Q {
         for t in 0..T {

@@ -291,7 +291,10 @@ impl Kernel for Part<'_> {
                             decode::<F16, L>(head, all, dim, memory.decoded.as_mut_ptr());
                         }
                     }
-                    What::Dots => scores::<F32, L>(q, vectors, head, all, queries, weights),
+                    What::Dots => {
+                        let seen = [0, queries];
+                        scores::<F32, L>(q, vectors, head, all, queries, seen, weights);
+                    }
                     What::Softmax => {
                         for query in 0..queries {
                             let scores = &mut *weights.add(query * PAGE_TOKENS).cast();
