@@ -7,7 +7,7 @@ use super::{
     chunks::{CHUNK_PAGES, CHUNK_TOKENS, Found, seen_chunks},
     load::{PageHead, decode, loads},
     parts::AttentionParts,
-    scores::{place, scores},
+    scores::{Queries, scores},
     softmax::{self, Running},
     values::values,
 };
@@ -39,8 +39,7 @@ pub(super) const fn scratch_floats(queries: usize, vectors: usize) -> usize {
 
 /// The memory, divided.
 struct Scratch {
-    /// `[queries, vectors]`, padded with 0.
-    q: *mut f32,
+    q: Queries,
     /// `[queries]`: what each found in the current chunk.
     found: Found,
     /// `[queries]`: what each found in the chunks before.
@@ -64,7 +63,11 @@ impl Scratch {
             let scores = decoded.add(PAGE_TOKENS * vectors * LANES);
             let running = scores.add(queries * PAGE_TOKENS).cast::<Running>();
             Scratch {
-                q: memory,
+                q: Queries {
+                    first: memory,
+                    count: queries,
+                    vectors,
+                },
                 found: Found {
                     sums: memory.add(head),
                     running,
@@ -104,7 +107,7 @@ impl Heads<'_> {
         // SAFETY: all of them are in memory.
         unsafe {
             let scratch = Scratch::new(self.scratch, queries, vectors);
-            self.read_queries::<L>(vectors, scratch.q);
+            self.read_queries::<L>(scratch.q);
             self.begin(stride, &scratch);
             // Decoding first pays where several passes over the page follow; the last vector of a head may be half.
             let decodes = queries > L::QUERIES || !dim.is_multiple_of(LANES);
@@ -123,25 +126,9 @@ impl Heads<'_> {
                 if decodes || !loads::<E, L>(keys, union, vectors) {
                     decode::<E, L>(keys, union, dim, scratch.decoded);
                     keys = decoded(scratch.decoded, stride);
-                    scores::<F32, L>(
-                        scratch.q,
-                        vectors,
-                        keys,
-                        union,
-                        queries,
-                        seers,
-                        scratch.scores,
-                    );
+                    scores::<F32, L>(scratch.q, keys, union, seers, scratch.scores);
                 } else {
-                    scores::<E, L>(
-                        scratch.q,
-                        vectors,
-                        keys,
-                        union,
-                        queries,
-                        seers,
-                        scratch.scores,
-                    );
+                    scores::<E, L>(scratch.q, keys, union, seers, scratch.scores);
                 }
                 self.weigh::<L>(&scratch, first, seen, stride);
                 let weights = scratch.scores.add(first * PAGE_TOKENS);
@@ -234,20 +221,20 @@ impl Heads<'_> {
     /// # Safety
     /// The rows are in memory.
     #[inline(always)]
-    unsafe fn read_queries<L: F32x8>(&self, vectors: usize, to: *mut f32) {
-        let (group, dim) = (self.parts.group, self.parts.head_dim);
-        let queries = self.count * group;
-        for query in 0..queries {
+    unsafe fn read_queries<L: F32x8>(&self, to: Queries) {
+        let parts = self.parts;
+        let dim = parts.head_dim;
+        for query in 0..to.count {
             let (row, head) = self.row_and_head(query);
-            let first = (row * self.parts.kv_heads * group + head) * dim;
-            for vector in 0..vectors {
+            let first = (row * parts.kv_heads * parts.group + head) * dim;
+            for vector in 0..to.vectors {
+                let place = to.place::<L>(query, vector);
                 for i in 0..LANES {
                     let at = vector * LANES + i;
                     // SAFETY: the caller's.
                     unsafe {
-                        let to = to.add(place::<L>(query, vector, queries, vectors) + i);
-                        *to = if at < dim {
-                            *self.parts.q.add(first + at)
+                        *place.add(i) = if at < dim {
+                            *parts.q.add(first + at)
                         } else {
                             0.0
                         };

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use super::{
     AttentionParts, AttentionShape, attention,
     load::{PageHead, decode},
-    scores::scores,
+    scores::{Queries, scores},
     softmax::Running,
     values::values,
 };
@@ -17,7 +17,7 @@ use crate::lanes::{
 
 /// What the program around it supplies.
 pub trait Host {
-    /// Milliseconds of a monotonic clock.
+    /// Milliseconds of a clock that does not go back.
     fn now_ms(&self) -> f64;
     /// Prints a line.
     fn print(&self, line: &str);
@@ -279,7 +279,6 @@ impl Kernel for Part<'_> {
             head: memory.decoded.as_ptr().cast(),
             stride: vectors * LANES,
         };
-        let q = self.cache.q.as_ptr();
         let (weights, queries) = (memory.scores.as_mut_ptr(), self.queries);
         for &page in &self.cache.pages {
             // SAFETY: the memory has the sizes.
@@ -292,8 +291,12 @@ impl Kernel for Part<'_> {
                         }
                     }
                     What::Dots => {
-                        let seen = [0, queries];
-                        scores::<F32, L>(q, vectors, head, all, queries, seen, weights);
+                        let q = Queries {
+                            first: self.cache.q.as_ptr().cast_mut(),
+                            count: queries,
+                            vectors,
+                        };
+                        scores::<F32, L>(q, head, all, [0, queries], weights);
                     }
                     What::Softmax => {
                         for query in 0..queries {
