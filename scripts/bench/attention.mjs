@@ -1,14 +1,17 @@
 #!/usr/bin/env node
 /**
  * Measures attention of the CPU device, its parts and their floor on one thread, as WebAssembly in Node, or with `--native` as a
- * native program. Prints a line of JSON each: `src/cpu/lanes/attention/speed.rs` says what they mean.
+ * native program. Prints a line of JSON each: `src/cpu/lanes/attention/speed.rs` says what they mean. Other modules, which
+ * `--keep FILE` has written from other sources, are measured in turn with this one.
  *
- *     node scripts/bench/attention.mjs [--native]
+ *     node scripts/bench/attention.mjs [--native | [--keep FILE] [OTHER.wasm ...]]
  */
 
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { setFlagsFromString } from "node:v8";
 
 import { provideWasmToolchain } from "../setup/rust.mjs";
 import { targetFolder } from "../setup/target.mjs";
@@ -20,7 +23,13 @@ function measureNatively() {
   execFileSync("cargo", ["test", "--release", "-p", "inpage-cpu", ...filter], { stdio: inherit });
 }
 
-async function measureWebAssembly() {
+/** Processor time of this process: other programs on the machine do not count. */
+function processorTime_ms() {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
+async function buildModule() {
   const toolchain = await provideWasmToolchain();
   const target = join(targetFolder(), "attention-speed");
   const args = ["rustc", "--package", "inpage-cpu", "--lib", "--crate-type", "cdylib"];
@@ -32,16 +41,35 @@ async function measureWebAssembly() {
     CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS: "-C target-feature=+simd128",
   };
   execFileSync(toolchain.cargo, args, { stdio: inherit, env });
-  const module = readFileSync(join(target, "wasm32-unknown-unknown/web/inpage_cpu.wasm"));
+  return join(target, "wasm32-unknown-unknown/web/inpage_cpu.wasm");
+}
+
+async function measure(file) {
   const host = {
-    now_ms: () => performance.now(),
-    print: (at, length) =>
-      console.log(Buffer.from(instance.exports.memory.buffer, at, length).toString()),
+    now_ms: processorTime_ms,
+    print: (at, length) => {
+      const line = Buffer.from(instance.exports.memory.buffer, at, length).toString();
+      console.log(JSON.stringify({ module: file, ...JSON.parse(line) }));
+    },
   };
-  const { instance } = await WebAssembly.instantiate(module, { host });
-  // The engine's quick compiler runs first.
+  const { instance } = await WebAssembly.instantiate(readFileSync(file), { host });
   instance.exports.attention_speed();
 }
 
-if (process.argv.includes("--native")) measureNatively();
-else await measureWebAssembly();
+async function measureWebAssembly(keep, others) {
+  // The program is one call, within which an engine does not change from the code of its quick compiler to optimized code.
+  setFlagsFromString("--no-liftoff");
+  setFlagsFromString("--no-wasm-lazy-compilation");
+  const built = await buildModule();
+  if (keep) copyFileSync(built, keep);
+  const modules = [...others, built];
+  const rounds = others.length > 0 ? 2 : 1;
+  for (let round = 0; round < rounds; round++) for (const file of modules) await measure(file);
+}
+
+const { values, positionals } = parseArgs({
+  options: { native: { type: "boolean" }, keep: { type: "string" } },
+  allowPositionals: true,
+});
+if (values.native) measureNatively();
+else await measureWebAssembly(values.keep, positionals);

@@ -7,7 +7,7 @@ use super::{
     chunks::{CHUNK_PAGES, CHUNK_TOKENS, Found, seen_chunks},
     load::{PageHead, decode, loads},
     parts::AttentionParts,
-    scores::scores,
+    scores::{Queries, scores},
     softmax::{self, Running},
     values::values,
 };
@@ -39,8 +39,7 @@ pub(super) const fn scratch_floats(queries: usize, vectors: usize) -> usize {
 
 /// The memory, divided.
 struct Scratch {
-    /// `[queries, vectors]`, padded with 0.
-    q: *mut f32,
+    q: Queries,
     /// `[queries]`: what each found in the current chunk.
     found: Found,
     /// `[queries]`: what each found in the chunks before.
@@ -64,7 +63,11 @@ impl Scratch {
             let scores = decoded.add(PAGE_TOKENS * vectors * LANES);
             let running = scores.add(queries * PAGE_TOKENS).cast::<Running>();
             Scratch {
-                q: memory,
+                q: Queries {
+                    first: memory,
+                    count: queries,
+                    vectors,
+                },
                 found: Found {
                     sums: memory.add(head),
                     running,
@@ -104,7 +107,7 @@ impl Heads<'_> {
         // SAFETY: all of them are in memory.
         unsafe {
             let scratch = Scratch::new(self.scratch, queries, vectors);
-            self.read_queries(stride, scratch.q);
+            self.read_queries::<L>(scratch.q);
             self.begin(stride, &scratch);
             // Decoding first pays where several passes over the page follow; the last vector of a head may be half.
             let decodes = queries > L::QUERIES || !dim.is_multiple_of(LANES);
@@ -119,23 +122,24 @@ impl Heads<'_> {
                 let union = [(*ranges)[0] as usize, (*ranges.add(seen - 1))[1] as usize];
                 let number = row.page(page);
                 let mut keys = parts.page_head(number, 0, self.kv_head);
-                let q = scratch.q.add(first * stride);
+                let seers = [first, first + seen];
                 if decodes || !loads::<E, L>(keys, union, vectors) {
                     decode::<E, L>(keys, union, dim, scratch.decoded);
                     keys = decoded(scratch.decoded, stride);
-                    scores::<F32, L>(q, vectors, keys, union, seen, scratch.scores);
+                    scores::<F32, L>(scratch.q, keys, union, seers, scratch.scores);
                 } else {
-                    scores::<E, L>(q, vectors, keys, union, seen, scratch.scores);
+                    scores::<E, L>(scratch.q, keys, union, seers, scratch.scores);
                 }
                 self.weigh::<L>(&scratch, first, seen, stride);
+                let weights = scratch.scores.add(first * PAGE_TOKENS);
                 let mut page_values = parts.page_head(number, 1, self.kv_head);
                 let sums = scratch.found.sums.add(first * stride);
                 if decodes || !loads::<E, L>(page_values, union, vectors) {
                     decode::<E, L>(page_values, union, dim, scratch.decoded);
                     page_values = decoded(scratch.decoded, stride);
-                    values::<F32, L>(scratch.scores, vectors, page_values, ranges, seen, sums);
+                    values::<F32, L>(weights, vectors, page_values, ranges, seen, sums);
                 } else {
-                    values::<E, L>(scratch.scores, vectors, page_values, ranges, seen, sums);
+                    values::<E, L>(weights, vectors, page_values, ranges, seen, sums);
                 }
             }
             self.end::<L>(stride, &scratch);
@@ -200,7 +204,7 @@ impl Heads<'_> {
             unsafe {
                 let found = scratch.found.of(first + i, stride);
                 let running = &mut *found.running;
-                let weights = &mut *scratch.scores.add(i * PAGE_TOKENS).cast();
+                let weights = &mut *scratch.scores.add((first + i) * PAGE_TOKENS).cast();
                 let range = softmax::Range::from(*scratch.ranges.add(i));
                 let factor = running.weigh::<L>(weights, range, self.parts.soft_cap);
                 if factor != 1.0 {
@@ -212,22 +216,29 @@ impl Heads<'_> {
         }
     }
 
-    /// Copies the queries, padded to `stride` elements each.
+    /// Copies the queries to their places, padded with 0.
     ///
     /// # Safety
     /// The rows are in memory.
     #[inline(always)]
-    unsafe fn read_queries(&self, stride: usize, to: *mut f32) {
-        let (group, dim) = (self.parts.group, self.parts.head_dim);
-        for query in 0..self.count * group {
-            // SAFETY: the caller's.
-            unsafe {
-                let (row, head) = self.row_and_head(query);
-                let heads = self.parts.kv_heads * group;
-                let head = self.parts.q.add((row * heads + head) * dim);
-                let to = to.add(query * stride);
-                for i in 0..stride {
-                    *to.add(i) = if i < dim { *head.add(i) } else { 0.0 };
+    unsafe fn read_queries<L: F32x8>(&self, to: Queries) {
+        let parts = self.parts;
+        let dim = parts.head_dim;
+        for query in 0..to.count {
+            let (row, head) = self.row_and_head(query);
+            let first = (row * parts.kv_heads * parts.group + head) * dim;
+            for vector in 0..to.vectors {
+                let place = to.place::<L>(query, vector);
+                for i in 0..LANES {
+                    let at = vector * LANES + i;
+                    // SAFETY: the caller's.
+                    unsafe {
+                        *place.add(i) = if at < dim {
+                            *parts.q.add(first + at)
+                        } else {
+                            0.0
+                        };
+                    }
                 }
             }
         }

@@ -9,28 +9,49 @@ use crate::lanes::{
 /// Tokens whose scores are summed together.
 const TOKENS: usize = 4;
 
-/// Writes the scores of tokens `begin..end` with each of `queries` queries to `scores` `[queries, PAGE_TOKENS]`. `q` has
-/// `vectors` vectors per query. Other tokens of the page may get scores too.
+/// Queries that share loads of keys.
+#[derive(Clone, Copy)]
+pub(super) struct Queries {
+    /// `[count, vectors]`, in places of their own: see [`place`](Self::place).
+    pub(super) first: *mut f32,
+    pub(super) count: usize,
+    /// Vectors of a query; the last one is padded with 0.
+    pub(super) vectors: usize,
+}
+
+impl Queries {
+    /// The place of a vector of a query: queries that are multiplied together lie side by side, so that they have one address.
+    #[inline(always)]
+    pub(super) fn place<L: F32x8>(self, query: usize, vector: usize) -> *mut f32 {
+        let group = query / L::QUERIES * L::QUERIES;
+        let together = L::QUERIES.min(self.count - group);
+        let vectors = group * self.vectors + vector * together + query - group;
+        self.first.wrapping_add(vectors * LANES)
+    }
+}
+
+/// Writes the scores of tokens `begin..end` with queries `seers[0]..seers[1]` to `scores` `[queries, PAGE_TOKENS]`. Other tokens of
+/// the page and other queries may get scores, too.
 /// # Safety
-/// The page is in the format of `E`, in memory, with `vectors` vectors per head; so are the queries and the scores.
+/// The page is in the format of `E`, in memory, with heads of as many vectors as queries have; so are the queries and the scores.
 #[cfg_attr(target_arch = "wasm32", inline(never))]
 #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
 pub(super) unsafe fn scores<E: Elements, L: F32x8>(
-    q: *const f32,
-    vectors: usize,
+    queries: Queries,
     page: PageHead,
     [begin, end]: [usize; 2],
-    queries: usize,
+    seers: [usize; 2],
     scores: *mut f32,
 ) {
-    let mut query = 0;
-    while query < queries {
+    let vectors = queries.vectors;
+    let mut query = seers[0] / L::QUERIES * L::QUERIES;
+    while query < seers[1] {
         // As many queries at once as registers hold.
-        let together = L::QUERIES.min(queries - query);
+        let together = L::QUERIES.min(queries.count - query);
         let mut token = begin / TOKENS * TOKENS;
         // SAFETY: the caller's.
         unsafe {
-            let q = q.add(query * vectors * LANES);
+            let q = queries.place::<L>(query, 0);
             let scores = scores.add(query * PAGE_TOKENS);
             while token < end {
                 match together {
@@ -58,16 +79,21 @@ unsafe fn tile<E: Elements, L: F32x8, const Q: usize>(
 ) {
     let mut first = 0;
     while first < LANES {
-        let mut sums = [[L::Strip::splat(0.0); TOKENS]; Q];
         // SAFETY: the caller's.
-        unsafe {
+        let sums = unsafe {
             if Q > 1 && L::TOKENS == 2 {
-                products::<E, L, Q, 2>(q, vectors, page, token, first, 0, &mut sums);
-                products::<E, L, Q, 2>(q, vectors, page, token, first, 2, &mut sums);
+                let [a, b] = [token, token + 2];
+                let a = products::<E, L, Q, 2>(q, vectors, page, a, first);
+                let b = products::<E, L, Q, 2>(q, vectors, page, b, first);
+                let mut sums = [[L::Strip::splat(0.0); TOKENS]; Q];
+                for i in 0..Q {
+                    sums[i] = [a[i][0], a[i][1], b[i][0], b[i][1]];
+                }
+                sums
             } else {
-                products::<E, L, Q, TOKENS>(q, vectors, page, token, first, 0, &mut sums);
+                products::<E, L, Q, TOKENS>(q, vectors, page, token, first)
             }
-        }
+        };
         for i in 0..Q {
             let four = L::Strip::sum_each(sums[i]);
             // SAFETY: the caller's; a page has a multiple of four tokens.
@@ -86,7 +112,7 @@ unsafe fn tile<E: Elements, L: F32x8, const Q: usize>(
     }
 }
 
-/// Sums the products of the strips from element `first` on of all vectors, for `T` tokens from `token + skip` on.
+/// Sums the products of the strips from element `first` on of all vectors, for `Q` queries and `T` tokens from `token` on.
 /// # Safety
 /// As for [`scores`].
 #[inline(always)]
@@ -96,28 +122,24 @@ unsafe fn products<E: Elements, L: F32x8, const Q: usize, const T: usize>(
     page: PageHead,
     token: usize,
     first: usize,
-    skip: usize,
-    to: &mut [[L::Strip; TOKENS]; Q],
-) {
+) -> [[L::Strip; T]; Q] {
     let mut sums = [[L::Strip::splat(0.0); T]; Q];
+    let mut q = q.wrapping_add(first);
     for vector in 0..vectors {
-        let at = vector * LANES + first;
         let mut queries = [L::Strip::splat(0.0); Q];
         for i in 0..Q {
             // SAFETY: the caller's.
-            queries[i] = unsafe { L::Strip::load(q.add(i * vectors * LANES + at)) };
+            queries[i] = unsafe { L::Strip::load(q.add(i * LANES)) };
         }
         for t in 0..T {
+            let at = vector * LANES + first;
             // SAFETY: the caller's.
-            let k: L::Strip = unsafe { page.load::<E, _>(token + skip + t, at) };
+            let k: L::Strip = unsafe { page.load::<E, _>(token + t, at) };
             for i in 0..Q {
                 sums[i][t] = sums[i][t].add(queries[i].mul(k));
             }
         }
+        q = q.wrapping_add(Q * LANES);
     }
-    for i in 0..Q {
-        for t in 0..T {
-            to[i][skip + t] = sums[i][t];
-        }
-    }
+    sums
 }

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use super::{
     AttentionParts, AttentionShape, attention,
     load::{PageHead, decode},
-    scores::scores,
+    scores::{Queries, scores},
     softmax::Running,
     values::values,
 };
@@ -17,7 +17,7 @@ use crate::lanes::{
 
 /// What the program around it supplies.
 pub trait Host {
-    /// Milliseconds of a monotonic clock.
+    /// Milliseconds of a clock that does not go back.
     fn now_ms(&self) -> f64;
     /// Prints a line.
     fn print(&self, line: &str);
@@ -279,7 +279,6 @@ impl Kernel for Part<'_> {
             head: memory.decoded.as_ptr().cast(),
             stride: vectors * LANES,
         };
-        let q = self.cache.q.as_ptr();
         let (weights, queries) = (memory.scores.as_mut_ptr(), self.queries);
         for &page in &self.cache.pages {
             // SAFETY: the memory has the sizes.
@@ -291,7 +290,14 @@ impl Kernel for Part<'_> {
                             decode::<F16, L>(head, all, dim, memory.decoded.as_mut_ptr());
                         }
                     }
-                    What::Dots => scores::<F32, L>(q, vectors, head, all, queries, weights),
+                    What::Dots => {
+                        let q = Queries {
+                            first: self.cache.q.as_ptr().cast_mut(),
+                            count: queries,
+                            vectors,
+                        };
+                        scores::<F32, L>(q, head, all, [0, queries], weights);
+                    }
                     What::Softmax => {
                         for query in 0..queries {
                             let scores = &mut *weights.add(query * PAGE_TOKENS).cast();

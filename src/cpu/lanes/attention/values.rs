@@ -40,7 +40,6 @@ pub(super) unsafe fn values<E: Elements, L: F32x8>(
             match (together, L::TOKENS) {
                 (3, 2) => all_strips::<E, L, 3, 2>(weights, vectors, page, range, sums),
                 (3, _) => all_strips::<E, L, 3, 4>(weights, vectors, page, range, sums),
-                (2, 2) => all_strips::<E, L, 2, 2>(weights, vectors, page, range, sums),
                 (2, _) => all_strips::<E, L, 2, 4>(weights, vectors, page, range, sums),
                 _ => all_strips::<E, L, 1, 4>(weights, vectors, page, range, sums),
             }
