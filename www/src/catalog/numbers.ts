@@ -619,4 +619,26 @@ export const NUMBERS: Readonly<Record<string, CatalogNumbers>> = {
     largestBufferBytes: 11720448,
     verified: "size",
   },
+  "bge-reranker-v2-m3": {
+    parameters: 567753729,
+    bytes: 635676416,
+    contextTokens: 8192,
+    memory: {
+      context4k: 1669020808,
+      context16k: 2709208200,
+    },
+    largestBufferBytes: 256002048,
+    verified: "size",
+  },
+  "qwen3-reranker-0.6b": {
+    parameters: 595778560,
+    bytes: 639153184,
+    contextTokens: 40960,
+    memory: {
+      context4k: 1192107712,
+      context16k: 2601793216,
+    },
+    largestBufferBytes: 155309056,
+    verified: "size",
+  },
 };
