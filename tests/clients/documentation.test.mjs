@@ -14,6 +14,7 @@ import {
   OPENAI,
   PYDANTIC_AI,
 } from "./python.mjs";
+import { PROMPTFOO_VERSION } from "./real_model/promptfoo_packages.mjs";
 
 const read = (file) => readFileSync(join(root, file), "utf8");
 const PYTHON = [
@@ -36,6 +37,7 @@ test("docs/clients.md has the versions of the tests", () => {
   const { devDependencies } = JSON.parse(read("package.json"));
   const wanted = [
     ["openai", devDependencies.openai],
+    ["promptfoo", PROMPTFOO_VERSION],
     ...PYTHON.map((requirement) => requirement.replace(/\[.*\]/, "").split("==")),
     // An alias is `npm:NAME@VERSION`.
     ...Object.entries(dependencies).map(

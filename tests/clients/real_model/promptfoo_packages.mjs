@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { run } from "../../../scripts/process.mjs";
 import { targetFolder } from "../../../scripts/setup/target.mjs";
 
-const VERSION = "0.123.1";
+export const PROMPTFOO_VERSION = "0.123.1";
 /** promptfoo refuses older versions, the one that runs these tests among them. */
 const NODE = `node-${process.platform}-${process.arch}`;
 const NODE_VERSION = "22.23.3";
@@ -31,11 +31,11 @@ export async function installPromptfoo() {
   const isHere = () =>
     existsSync(installed) &&
     existsSync(programs(folder).node) &&
-    JSON.parse(readFileSync(installed, "utf8")).version === VERSION;
+    JSON.parse(readFileSync(installed, "utf8")).version === PROMPTFOO_VERSION;
   if (isHere()) return { folder };
   mkdirSync(folder, { recursive: true });
   const packages = [
-    `promptfoo@${VERSION}`,
+    `promptfoo@${PROMPTFOO_VERSION}`,
     `${NODE}@${NODE_VERSION}`,
     `${LIBSQL}@${LIBSQL_VERSION}`,
   ];
