@@ -217,7 +217,8 @@ describe("the models of the demo", () => {
     afterEach(() => slow.close());
 
     test("waits for the user at the next visit", async () => {
-      await page.click("#choose-smaller");
+      await shot(page, "crashed");
+      await page.click("#choose-other");
       assert.equal(await page.getAttribute("#models-tab", "aria-selected"), "true");
       await page.click("#retry-load");
       await ready(page);

@@ -81,7 +81,7 @@ const showActions = setUpActions({
   },
   resume: () => void load(choice),
   useCpu: () => void load({ ...choice, device: "cpu" }),
-  chooseSmaller: () => showModels("chat"),
+  chooseOther: () => showModels("chat"),
   discard: () => void discard(choice),
   chooseFile: () => {
     tabs.show("models");

@@ -11,7 +11,7 @@ import { byId } from "../page/dom.js";
  * @property {() => void} resume a paused load, or one that failed
  * @property {() => void} discard deletes what a paused load has downloaded
  * @property {() => void} useCpu loads the model that failed on the CPU
- * @property {() => void} chooseSmaller
+ * @property {() => void} chooseOther shows the models, those that fit the device first
  * @property {() => void} chooseFile the file of the last visit again
  * @property {() => void} useEmbedded
  */
@@ -24,7 +24,7 @@ const BUTTONS = [
   ["discard-load", "discard", ({ kind }) => kind === "paused"],
   ["retry-load", "resume", ({ kind }) => kind === "failed"],
   ["use-cpu", "useCpu", (state) => hasCrashed(state) && state.choice.device === undefined],
-  ["choose-smaller", "chooseSmaller", hasCrashed],
+  ["choose-other", "chooseOther", hasCrashed],
   ["choose-file", "chooseFile", ({ kind }) => kind === "missing"],
   ["use-embedded", "useEmbedded", needsModel],
 ];
