@@ -156,7 +156,7 @@ fn lists_of_llama() {
     };
     let calls = "[get_weather(city='Oslo', days=2), now()]";
     let both = [
-        ("get_weather", r#"{"city":"Oslo","days":2}"#),
+        ("get_weather", r#"{"city": "Oslo", "days": 2}"#),
         ("now", "{}"),
     ];
     llama(calls, "", &both);
