@@ -127,12 +127,12 @@ impl Kernel for MultiplyAdds {
 
     #[inline(always)]
     fn run<L: F32x8>(self) -> f32 {
-        // Six independent chains fill the vector units.
-        let mut sums = [L::splat(1.0); 6];
-        let (x, y) = (L::splat(black_box(0.5)), L::splat(black_box(0.25)));
+        // Six independent chains fill the vector units, and leave two registers.
+        let mut sums = [L::splat(2.0); 6];
+        let x = L::splat(black_box(0.5));
         for _ in 0..self.0 {
             for i in 0..sums.len() {
-                sums[i] = sums[i].mul(x).add(y);
+                sums[i] = sums[i].mul(x).add(x);
             }
         }
         let mut total = L::splat(0.0);
