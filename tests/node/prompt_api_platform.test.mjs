@@ -234,9 +234,11 @@ test("constraints that cannot be met are not supported", async () => {
   }
   const long = session.prompt("long", { responseConstraint: {} });
   await assert.rejects(long, rejectsWith("InpageError"));
-  // The whole answer matches, so anchors say nothing. An escaped dollar sign is a character.
+  // The whole answer matches, so anchors say nothing; an escaped dollar sign is a character. Digits are those of ASCII.
   for (const [regex, sent] of [
-    [/^-?\d$/, "-?\\d"],
+    [/^-?\d$/, "-?[0-9]"],
+    [/[^\d\s]\W\w+/, "[^0-9\\s][^A-Za-z0-9_][A-Za-z0-9_]+"],
+    [/\\d/, "\\\\d"],
     [/a\$/, "a\\$"],
     [/a\\$/, "a\\\\"],
   ]) {

@@ -1,6 +1,6 @@
 //! Constraints of answers: their fields of a request, and the errors of those that cannot be met.
 
-import { InpageError } from "../api/inpage_error.js";
+import { isRefusal } from "./refusal.js";
 
 /** The fields of a request that hold constraints. */
 const FIELDS = /^(response_format|guided_regex)\b/;
@@ -12,7 +12,7 @@ const FIELDS = /^(response_format|guided_regex)\b/;
  */
 export function constraintFields(constraint: object | undefined): Record<string, unknown> {
   if (constraint === undefined) return {};
-  if (constraint instanceof RegExp) return { guided_regex: withoutAnchors(constraint.source) };
+  if (constraint instanceof RegExp) return { guided_regex: regexOf(constraint.source) };
   let schema: unknown;
   try {
     schema = JSON.parse(JSON.stringify(constraint));
@@ -22,14 +22,35 @@ export function constraintFields(constraint: object | undefined): Record<string,
   return { response_format: { type: "json_schema", json_schema: { name: "response", schema } } };
 }
 
-/** The whole answer matches anyway. A dollar sign behind an odd number of backslashes is a character. */
-const withoutAnchors = (source: string) =>
-  source.replace(/^\^/, "").replace(/(^|[^\\])((?:\\\\)*)\$$/, "$1$2");
+/** Classes of JavaScript, which have ASCII only, as sets of characters. */
+const CLASSES: Readonly<Record<string, string>> = { d: "0-9", w: "A-Za-z0-9_" };
+
+/**
+ * The regular expression as the endpoint reads it: without the anchors around it, because the whole answer matches, and with
+ * JavaScript's classes.
+ */
+function regexOf(source: string): string {
+  let isInSet = false;
+  const tokens = source.match(/\\.|./gs) ?? [];
+  const translated = tokens.map((token, index) => {
+    const isAnchor = token === "^" ? index === 0 : token === "$" && index === tokens.length - 1;
+    if (isAnchor && !isInSet) return "";
+    if (token === "[") isInSet = true;
+    if (token === "]") isInSet = false;
+    const name = token.length === 2 ? (token[1] as string) : "";
+    const characters = CLASSES[name.toLowerCase()];
+    if (characters === undefined) return token;
+    const isNegated = name !== name.toLowerCase();
+    if (isInSet) return isNegated ? token : characters;
+    return `[${isNegated ? "^" : ""}${characters}]`;
+  });
+  return translated.join("");
+}
 
 /** The error of a request with a constraint, as the Prompt API has it. */
 export function orNotSupported(error: unknown, constraint: object | undefined): unknown {
   const isOfConstraint =
-    constraint !== undefined && error instanceof InpageError && FIELDS.test(error.param ?? "");
+    constraint !== undefined && isRefusal(error) && FIELDS.test(error.param ?? "");
   return isOfConstraint ? notSupported(error.message) : error;
 }
 

@@ -74,13 +74,13 @@ export function languageModelWith(get: typeof getEngine) {
         signal?.throwIfAborted();
         const progress = monitor && downloadMonitor(monitor);
         try {
-          const conversation = await conversationOf(wanted);
-          if (!(await takes(wanted))) throw refusal();
+          const { initial: reading, ...others } = conversationOf(wanted);
+          if (!isTaken(wanted, !others.takesImages || (await source.maySee()))) throw refusal();
           const engine = await source.load(progress?.report, signal);
           // Now it is known whether a folder has a vision tower.
           if (!(await takes(wanted))) throw refusal();
           progress?.end();
-          const start = await measured({ engine, ...conversation }, signal);
+          const start = await measured({ engine, initial: await reading, ...others }, signal);
           signal?.throwIfAborted();
           return new LanguageModel(start, signal);
         } catch (error) {
@@ -94,14 +94,14 @@ export function languageModelWith(get: typeof getEngine) {
   };
 }
 
-/** The session that is wanted, before there is an engine. */
-async function conversationOf(wanted: CreateOptions) {
+/** The session that is wanted, before there is an engine and its images are read. */
+function conversationOf(wanted: CreateOptions) {
   const { initialPrompts = [], tools = [], temperature, topK } = wanted;
   const samplingMode = modeOf(wanted);
   const sampling = samplingMode === null ? { temperature, topK } : settingsOf(samplingMode);
   const takesImages = checkExpected(wanted);
   checkTools(tools);
-  const { messages: initial, continues } = await readPrompt(initialPrompts, takesImages);
+  const { messages: initial, continues } = readPrompt(initialPrompts, takesImages);
   if (continues) throw new DOMException("prefix is for prompts", "SyntaxError");
   return { initial, later: [], sampling, samplingMode, tools, takesImages };
 }

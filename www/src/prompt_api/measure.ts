@@ -1,9 +1,9 @@
 //! The tokens that messages have for a model.
 
 import type { ChatRequestMessage } from "../api/chat.js";
-import { InpageError } from "../api/inpage_error.js";
 import type { Engine } from "../engine/engine.js";
 import type { ChatMessage } from "../generated/types.js";
+import { isRefusal } from "./refusal.js";
 import { type LanguageModelTool, toolFields } from "./tools.js";
 
 /** What is measured besides the messages. */
@@ -45,16 +45,13 @@ async function measureWithImages(
   try {
     return (await engine.chat.completions.create(body, { signal })).usage.prompt_tokens;
   } catch (error) {
-    const { code, message } = error as InpageError;
+    if (!isRefusal(error)) throw error;
+    const { code, message } = error;
     // The message begins with the tokens of the context, and continues with those of the prompt.
     const counts = code === "context_length_exceeded" ? message.match(/\d+(?= tokens)/g) : null;
     if (counts?.[1] !== undefined) return Number(counts[1]);
-    throw isUnreadable(error) ? new DOMException(message, "InvalidStateError") : error;
+    // An image that cannot be decoded is numbered.
+    const isUnreadable = code === "invalid_value" && /image \d+: /.test(message);
+    throw isUnreadable ? new DOMException(message, "InvalidStateError") : error;
   }
 }
-
-/** Whether an image cannot be decoded. The message numbers it. */
-const isUnreadable = (error: unknown) =>
-  error instanceof InpageError &&
-  error.code === "invalid_value" &&
-  /image \d+: /.test(error.message);

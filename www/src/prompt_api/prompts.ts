@@ -23,9 +23,11 @@ export interface PromptMessage {
 /** A prompt: the user's text, or messages. Other values are converted to text. */
 export type PromptInput = string | readonly PromptMessage[];
 
-/** Messages of a chat, and whether the answer continues the last one. */
+/** A prompt whose form is right. */
 export interface ReadPrompt {
-  messages: ChatRequestMessage[];
+  /** Its messages as those of a chat, once images are read. */
+  messages: Promise<ChatRequestMessage[]>;
+  /** Whether the answer continues the last one. */
   continues: boolean;
 }
 
@@ -42,9 +44,9 @@ const ROLES = ["system", "user", "assistant"];
  *
  * @throws TypeError if a value has a wrong type, or a system message is not the first one
  * @throws DOMException named `SyntaxError` if a prefix is in a wrong place, `NotSupportedError` for contents that the session does
- * not expect, and what reading an image throws
+ * not expect
  */
-export async function readPrompt(input: PromptInput, takesImages: boolean): Promise<ReadPrompt> {
+export function readPrompt(input: PromptInput, takesImages: boolean): ReadPrompt {
   const given = isSequence(input) ? [...input] : [{ role: "user", content: `${input}` }];
   const checked = given.map((message, index) => {
     if (typeof message !== "object" || message === null) {
@@ -63,7 +65,9 @@ export async function readPrompt(input: PromptInput, takesImages: boolean): Prom
     }
     return { role, parts: partsOf(content, role, takesImages) };
   });
-  const messages = await Promise.all(checked.map(chatMessage));
+  const messages = Promise.all(checked.map(chatMessage));
+  // An image may be awaited later than it fails.
+  messages.catch(() => {});
   const last = given.at(-1) as PromptMessage | undefined;
   return { messages, continues: last?.prefix === true };
 }

@@ -138,12 +138,12 @@ export class LanguageModelSession extends EventTarget {
     { signal: given }: { signal?: AbortSignal } = {},
   ): Promise<void> {
     const read = this.#read(input);
+    if (read.continues) {
+      throw new DOMException("prefix is for prompts: nothing is answered here", "SyntaxError");
+    }
     const { signal, free } = await this.#turn(given);
     try {
-      const { messages, continues } = await this.#following(read);
-      if (continues) {
-        throw new DOMException("prefix is for prompts: nothing is answered here", "SyntaxError");
-      }
+      const messages = await this.#following(read);
       await this.#keep([...(await this.#makeRoom(messages, false, signal)), ...messages], signal);
     } catch (error) {
       signal.throwIfAborted();
@@ -161,9 +161,8 @@ export class LanguageModelSession extends EventTarget {
     if (omitResponseConstraintInput && responseConstraint === undefined) {
       throw new TypeError("omitResponseConstraintInput is for a responseConstraint");
     }
-    const measuring = this.#read(input).then(({ messages }) =>
-      this.#measure(messages, false, signal),
-    );
+    const { messages } = this.#read(input);
+    const measuring = messages.then((read) => this.#measure(read, false, signal));
     return orAborted(measuring, signal);
   }
 
@@ -197,21 +196,18 @@ export class LanguageModelSession extends EventTarget {
     return anyOf([this.#ended.signal, ...(given ? [given] : [])]);
   }
 
-  #read(input: PromptInput): Promise<ReadPrompt> {
-    const read = readPrompt(input, this.#start.takesImages);
-    // It may be awaited later than it fails.
-    read.catch(() => {});
-    return read;
+  #read(input: PromptInput): ReadPrompt {
+    return readPrompt(input, this.#start.takesImages);
   }
 
-  /** A prompt that follows the conversation. @throws TypeError if it has a system message that does not begin it */
-  async #following(read: Promise<ReadPrompt>): Promise<ReadPrompt> {
-    const prompt = await read;
+  /** Messages that follow the conversation. @throws TypeError for a system message that does not begin it */
+  async #following(read: ReadPrompt): Promise<ChatRequestMessage[]> {
+    const messages = await read.messages;
     const isFirst = this.#start.initial.length === 0 && this.#later.length === 0;
-    if (prompt.messages[0]?.role === "system" && !isFirst) {
+    if (messages[0]?.role === "system" && !isFirst) {
       throw new TypeError("a system message is the first one of a conversation");
     }
-    return prompt;
+    return messages;
   }
 
   /** Waits until what was asked before is done. `free` must be called. */
@@ -234,13 +230,14 @@ export class LanguageModelSession extends EventTarget {
   }
 
   async *#answer(
-    read: Promise<ReadPrompt>,
+    read: ReadPrompt,
     { signal: given, responseConstraint }: PromptOptions,
   ): AsyncGenerator<string, void> {
     const { signal, free } = await this.#turn(given);
     try {
       const constraint = constraintFields(responseConstraint);
-      const { messages, continues } = await this.#following(read);
+      const { continues } = read;
+      const messages = await this.#following(read);
       const added = messages.length > 0 ? messages : [{ role: "user" as const, content: "" }];
       const room = await this.#makeRoom(added, !continues, signal);
       const { tools } = this.#start;
