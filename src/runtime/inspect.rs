@@ -5,7 +5,8 @@
 //! one after the other, `www/src/node/disk_file.ts` reads from disk. 404s are cached like any other version of a
 //! file: checked again online, trusted offline.
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -112,13 +113,13 @@ impl Inspection {
     fn of_files<F: ModelFiles>(files: &CountedFiles<'_, F>) -> Inspection {
         Inspection {
             version: env!("CARGO_PKG_VERSION"),
-            file_bytes: files.size_bytes.get(),
+            file_bytes: files.opened.borrow().values().sum(),
             container: ContainerReport {
                 kind: match files.gguf_name() {
                     Some(_) => "gguf",
                     None => "safetensors",
                 },
-                files: files.count.get(),
+                files: files.opened.borrow().len(),
             },
             runs: false,
             refusal: None,
@@ -152,19 +153,18 @@ impl Refusal {
     }
 }
 
-/// A model's files. Counts those with tensors as they are opened.
+/// A model's files. Counts those with tensors, each once, however often it is opened.
 struct CountedFiles<'f, F> {
     files: &'f F,
-    count: Cell<usize>,
-    size_bytes: Cell<u64>,
+    /// The bytes of the files with tensors by their names.
+    opened: RefCell<BTreeMap<String, u64>>,
 }
 
 impl<F> CountedFiles<'_, F> {
     fn new(files: &F) -> CountedFiles<'_, F> {
         CountedFiles {
             files,
-            count: Cell::new(0),
-            size_bytes: Cell::new(0),
+            opened: RefCell::default(),
         }
     }
 }
@@ -181,9 +181,9 @@ impl<F: ModelFiles> ModelFiles for CountedFiles<'_, F> {
         if let Some(source) = &opened
             && (self.gguf_name().is_some() || name.ends_with(".safetensors"))
         {
-            self.count.set(self.count.get() + 1);
-            let size_bytes = self.size_bytes.get() + source.size_bytes();
-            self.size_bytes.set(size_bytes);
+            self.opened
+                .borrow_mut()
+                .insert(name.to_owned(), source.size_bytes());
         }
         Ok(opened)
     }
