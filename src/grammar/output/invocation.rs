@@ -175,10 +175,7 @@ impl Invocations {
             State::Next if character == close => self.end(delivery),
             State::Next => return delivery.leave_call(),
             State::Between if character == ',' => self.state = State::Name(String::new()),
-            State::Between if character == ']' && self.form.close.is_empty() => {
-                return Status::Done;
-            }
-            State::Between if character == ']' => self.state = State::Close(String::new()),
+            State::Between if character == ']' => return self.end_list(),
             State::Between => return Status::Left,
             State::Close(tag) => {
                 tag.push(character);
@@ -214,6 +211,15 @@ impl Invocations {
             true => State::Between,
             false => State::Close(String::new()),
         };
+    }
+
+    /// Ends a list, after which its tag may come.
+    fn end_list(&mut self) -> Status {
+        self.state = State::Close(String::new());
+        match self.form.close.is_empty() {
+            true => Status::Done,
+            false => Status::More,
+        }
     }
 
     /// Same as [`super::json::JsonCalls::finish`].

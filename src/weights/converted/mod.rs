@@ -17,7 +17,7 @@ use super::{
     source::{ByteSource, check_range},
     tensor::{TensorInfo, checked_size_bytes},
 };
-use crate::{Error, Result};
+use crate::{Error, Result, tensor_types::TensorType};
 
 /// Elements converted at a time.
 const CHUNK_ELEMENTS: usize = 1 << 18;
@@ -149,24 +149,9 @@ impl<S: ByteSource> ConvertedSource<S> {
                 }
                 Ok(copy(&encode(&stored.name, ty, &values)?, skipped, buf))
             }
-            Part::Fp8(matrix) => {
+            Part::Fp8(_) | Part::Mxfp4(_) | Part::Nvfp4(_) | Part::Ternary(_) => {
                 let (first, rows, skipped) = rows_of(tensor, within, buf.len());
-                let bytes = matrix.read(&self.stored, first, rows, ty).await?;
-                Ok(copy(&bytes, skipped, buf))
-            }
-            Part::Mxfp4(blocks) => {
-                let (first, rows, skipped) = rows_of(tensor, within, buf.len());
-                let bytes = blocks.read(&self.stored, first, rows).await?;
-                Ok(copy(&bytes, skipped, buf))
-            }
-            Part::Nvfp4(matrix) => {
-                let (first, rows, skipped) = rows_of(tensor, within, buf.len());
-                let bytes = matrix.read(&self.stored, first, rows).await?;
-                Ok(copy(&bytes, skipped, buf))
-            }
-            Part::Ternary(matrix) => {
-                let (first, rows, skipped) = rows_of(tensor, within, buf.len());
-                let bytes = matrix.read(&self.stored, first, rows).await?;
+                let bytes = self.scaled_rows(part, first, rows, ty).await?;
                 Ok(copy(&bytes, skipped, buf))
             }
             Part::Packed(packed) => {
@@ -186,6 +171,23 @@ impl<S: ByteSource> ConvertedSource<S> {
                 };
                 self.read_whole(index, converted, within, buf).await
             }
+        }
+    }
+
+    /// Rows of a part whose scales are in another tensor, from row `first` on.
+    async fn scaled_rows(
+        &self,
+        part: &Part,
+        first: u64,
+        rows: u64,
+        ty: TensorType,
+    ) -> Result<Vec<u8>> {
+        match part {
+            Part::Fp8(matrix) => matrix.read(&self.stored, first, rows, ty).await,
+            Part::Mxfp4(blocks) => blocks.read(&self.stored, first, rows).await,
+            Part::Nvfp4(matrix) => matrix.read(&self.stored, first, rows).await,
+            Part::Ternary(matrix) => matrix.read(&self.stored, first, rows).await,
+            _ => unreachable!("a part without scales"),
         }
     }
 
