@@ -328,8 +328,8 @@ fn references_are_followed() {
 
 /// In each element an array repeats itself.
 fn an_array_of_repetitions_is_closed(model: &Model) {
-    let parts =
-        json!({ "type": "array", "items": { "type": "object", "properties": { "a": {} } } });
+    let part = json!({ "type": "object", "properties": { "a": {} }, "required": ["a"] });
+    let parts = json!({ "type": "array", "items": part });
     let element = json!({ "type": "object", "properties": { "n": {}, "parts": parts, "z": {} } });
     let document = json!({
         "type": "object",
@@ -343,7 +343,7 @@ fn an_array_of_repetitions_is_closed(model: &Model) {
             assert!(is_allowed, "{} of {text}", char::from(byte));
             matcher.accept(model.byte(byte)).unwrap();
         }
-        let next = |byte: u8| allows(&mut matcher, model.byte(byte)).unwrap();
+        let mut next = |byte: u8| allows(&mut matcher, model.byte(byte)).unwrap();
         (next(b','), next(b']'))
     };
     write("{\"items\":[");
