@@ -64,7 +64,10 @@ test("a model of the catalog takes the place of the template's", () => {
     assert.ok(!text.includes(usual), template);
   }
   for (const [args, message] of [
-    [["--template", "chat", "--model", "smollm2-135m-instrukt"], /similar names: smollm2-135m-instruct/],
+    [
+      ["--template", "chat", "--model", "smollm2-135m-instrukt"],
+      /similar names: smollm2-135m-instruct/,
+    ],
     [["--template", "search", "--model", "qwen3-0.6b"], /no "qwen3-0\.6b" for embedding/],
     [["--model", "qwen3-0.6b"], /--model needs --template chat, search or pictures/],
   ]) {
