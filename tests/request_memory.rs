@@ -109,9 +109,10 @@ fn step_bytes(path: &Path, device: &ComputeDevice, variant: Variant) -> usize {
     for id in [1, 2, 3] {
         let before = IN_USE_BYTES.load(Relaxed);
         PEAK_BYTES.store(before, Relaxed);
+        let ids = [id];
         let mut rows = [Row {
             memory: &mut memory,
-            input: Input::tokens(&[id]),
+            input: Input::tokens(&ids),
         }];
         pollster::block_on(model.step(&mut rows, Chooser::Host)).unwrap();
         taken_bytes = PEAK_BYTES.load(Relaxed) - before;
