@@ -106,13 +106,12 @@ fn step_bytes(path: &Path, device: &ComputeDevice, variant: Variant) -> usize {
         ..SequenceMemory::new(vec![0])
     };
     let mut taken_bytes = 0;
-    for id in [1, 2, 3] {
+    for id in [1, 2, 3].map(|id| [id]) {
         let before = IN_USE_BYTES.load(Relaxed);
         PEAK_BYTES.store(before, Relaxed);
-        let ids = [id];
         let mut rows = [Row {
             memory: &mut memory,
-            input: Input::tokens(&ids),
+            input: Input::tokens(&id),
         }];
         pollster::block_on(model.step(&mut rows, Chooser::Host)).unwrap();
         taken_bytes = PEAK_BYTES.load(Relaxed) - before;

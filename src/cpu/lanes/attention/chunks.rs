@@ -1,11 +1,11 @@
-//! A context in chunks, each with a softmax of its own, and how their results are joined. Chunks begin at fixed tokens of
+//! A context in chunks, each with a softmax of its own, and how the results of two chunks are joined. Chunks begin at fixed tokens of
 //! a sequence, so that the bits of a result depend neither on threads nor on other rows.
 //!
 //! The kernel module compiles this file, too: see `heads.rs`.
 
-use super::{parts::AttentionParts, softmax::Running};
+use super::softmax::Running;
 use crate::lanes::{
-    f32x8::{F32x8, Kernel, LANES},
+    f32x8::{F32x8, LANES},
     functions::exp_one,
     kv::PAGE_TOKENS,
 };
@@ -95,36 +95,6 @@ impl Found {
                 let sums = joined(L::load(self.sums.add(at)), L::load(after.sums.add(at)));
                 sums.store(self.sums.add(at));
                 at += LANES;
-            }
-        }
-    }
-}
-
-/// Joins what the parts of divided rows found, and writes the results of these rows.
-pub(super) struct Join<'a>(pub(super) &'a AttentionParts<'a>);
-
-impl Kernel for Join<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<L: F32x8>(self) {
-        let parts = self.0;
-        let heads = parts.kv_heads * parts.group;
-        let stride = parts.head_dim.div_ceil(LANES) * LANES;
-        for row in 0..parts.row_count {
-            // SAFETY: the row is one of them, and all parts of its chunks are computed.
-            unsafe {
-                let [first, last] = seen_chunks(parts.seen(*parts.rows.add(row)));
-                if first == last {
-                    continue;
-                }
-                for head in 0..heads {
-                    let all = parts.found(row, 0, head);
-                    for chunk in 1..=last - first {
-                        all.join::<L>(parts.found(row, chunk, head), stride);
-                    }
-                    parts.write::<L>(row, head, all);
-                }
             }
         }
     }

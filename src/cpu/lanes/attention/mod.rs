@@ -3,6 +3,7 @@
 
 mod chunks;
 mod heads;
+mod join;
 mod load;
 mod parts;
 mod scores;
@@ -22,8 +23,9 @@ use super::{
 #[cfg(target_feature = "simd128")]
 use crate::kernel_module::{self, MAX_PARTS};
 use crate::team::Team;
-use chunks::{CHUNK_PAGES, Join, seen_chunks};
+use chunks::{CHUNK_PAGES, seen_chunks};
 use heads::{Heads, scratch_floats};
+use join::Join;
 pub use parts::{AttentionParts, AttentionShape, Window};
 
 /// Attentions with fewer multiplications are not divided among threads of a page: waking a thread takes longer.
