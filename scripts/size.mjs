@@ -15,7 +15,7 @@ export const BUDGETS = [
   { feature: "scripts of the page", files: ["index.js"], limit_bytes: 48_500 },
   { feature: "script of the worker", files: ["worker.js"], limit_bytes: 42_000 },
   { feature: "service worker", files: ["sw.js"], limit_bytes: 9_000 },
-  { feature: "catalog", files: ["catalog/models.js"], limit_bytes: 6_000 },
+  { feature: "catalog", files: ["catalog/models.js"], limit_bytes: 6_500 },
   { feature: "inspectModel", files: ["wasm/inpage.js"], limit_bytes: 13_000 },
   { feature: "wasm module", files: ["wasm/inpage_bg.wasm"], limit_bytes: 1_950_000 },
   {
