@@ -9,7 +9,10 @@ import { root } from "../../scripts/process.mjs";
 const dist = join(root, "www/dist");
 const IMPORTS = /(?:\bfrom|\bimport\(?)\s*"(\.[^"]+\.js)"/g;
 /** Modules without state. */
-const PURE = ["options/options_key.js", "exchange/abort.js", "api/growing_message.js"];
+const PURE = [
+  ...["api/growing_message.js", "api/pixels.js", "api/turn.js"],
+  ...["catalog/models.js", "exchange/abort.js", "options/options_key.js"],
+];
 
 /** The files of `dist` that `entry` loads besides the bundle. */
 function modulesOf(entry) {

@@ -2,9 +2,8 @@
 
 import type { Engine } from "../engine/engine.js";
 import type { getEngine } from "../engine/get_engine.js";
-import { haveName, withFilesOfNames } from "../options/catalog_name.js";
 import type { EngineOptions } from "../options/engine_options.js";
-import { resolveModel } from "../options/model.js";
+import { mayOptionsSee } from "./may_see.js";
 
 /** An engine, or the options of one that all sessions share. */
 export type PromptApiOptions = { engine: Engine } | EngineOptions;
@@ -56,15 +55,12 @@ export class EngineSource {
     }
   }
 
-  /** Whether the model sees images. Before its load, a folder and one of several models may. */
+  /** Whether the model sees images. Before its load, whether it may. */
   async maySee(): Promise<boolean> {
     if (this.#engine !== undefined) {
       const { projector, models = {} } = await this.#engine.info();
       return [{ projector }, ...Object.values(models)].some((one) => one.projector != null);
     }
-    const given = this.#options as EngineOptions;
-    const { models, ...one } = haveName(given) ? await withFilesOfNames(given) : given;
-    if (models !== undefined || one.projector !== undefined) return true;
-    return resolveModel(one.model, one.hub).location.ggufName === undefined;
+    return mayOptionsSee(this.#options as EngineOptions);
   }
 }
