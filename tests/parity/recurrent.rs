@@ -226,11 +226,11 @@ fn prompts_become_the_tokens_of_their_references() {
     }
 }
 
-/// A memory with pages and a slot of its own.
+/// A memory with pages and a slot of its own. Prompts have up to 124 tokens, and 9 are added to them.
 fn memory(number: u32) -> SequenceMemory {
     SequenceMemory {
         state: Some(number),
-        ..SequenceMemory::new(vec![2 * number, 2 * number + 1])
+        ..SequenceMemory::new((3 * number..3 * number + 3).collect())
     }
 }
 
@@ -267,7 +267,7 @@ fn states_follow_their_sequences(mut case: Case) {
     assert_eq!(again, ahead, "{what}, after a roll-back");
     // Another sequence hits the prefix.
     let mut hit = SequenceMemory {
-        pages: vec![at_page.pages[0], 9],
+        pages: vec![at_page.pages[0], 12, 13],
         state: Some(1),
         len_tokens: 64,
     };
