@@ -114,12 +114,12 @@ async function rustByModule(gpuTests) {
 }
 
 await main(async (args) => {
-  const [first, ...others] = args.filter((argument) => argument !== "--json");
+  const names = args.filter((argument) => argument !== "--json");
   const folder = join(targetFolder(), "coverage-typescript");
   const sums =
-    first === "typescript"
-      ? await typeScriptByFolder(folder, others)
-      : await rustByModule([first, ...others].filter(Boolean));
+    names[0] === "typescript"
+      ? await typeScriptByFolder(folder, names.slice(1))
+      : await rustByModule(names);
   say("");
   print(sums, args.includes("--json"));
 });

@@ -43,7 +43,7 @@ function* unloaded() {
   }
 }
 
-/** What Node's processes wrote for scripts of `www/dist`. */
+/** The counts that Node's processes wrote for scripts of `www/dist`. */
 function* countsOfNode(folder) {
   const start = pathToFileURL(join(root, "www/")).href;
   for (const name of readdirSync(folder)) {

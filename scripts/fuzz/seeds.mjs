@@ -121,7 +121,7 @@ const REQUESTS = [
   ],
   [
     "chat/completions",
-    `{${MESSAGES},"response_format":{"type":"json_schema","json_schema":{"name":"a","strict":true,"schema":{"type":"object","properties":{"x":{"enum":["chat/completions","b"]}}}}},"logprobs":true,"top_logprobs":2}`,
+    `{${MESSAGES},"response_format":{"type":"json_schema","json_schema":{"name":"a","strict":true,"schema":{"type":"object","properties":{"x":{"enum":[1,"b"]}}}}},"logprobs":true,"top_logprobs":2}`,
   ],
   [
     "chat/completions",

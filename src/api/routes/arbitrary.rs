@@ -1,5 +1,5 @@
-//! Arbitrary strings and JSON for the tests of several routes, and what every refusal of an arbitrary body is. They contain the
-//! words of a route, so that values get past the first checks.
+//! Arbitrary strings and JSON for the tests of several routes, and a check of refusals. The values contain the words of a
+//! route, so that they get past the first checks.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;

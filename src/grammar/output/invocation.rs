@@ -18,67 +18,54 @@ pub(in crate::grammar) struct Invocation {
     pub brackets: (char, char),
     /// The character between a parameter and its value.
     pub assign: char,
-    /// Around strings, instead of quotes; may be empty.
+    /// The string around strings, in place of quotes; may be empty.
     pub quote: &'static str,
     /// The calls are a list in brackets.
     pub is_list: bool,
     pub close: &'static str,
 }
 
-/// LFM2's, with Python's literals.
-pub(in crate::grammar) static LFM2: Invocation = Invocation {
-    open: "<|tool_call_start|>",
-    before: "",
-    brackets: ('(', ')'),
-    assign: '=',
-    quote: "",
-    is_list: true,
-    close: "<|tool_call_end|>",
-};
+/// A list of calls with Python's literals, between these marks.
+const fn python(open: &'static str, close: &'static str) -> Invocation {
+    Invocation {
+        open,
+        before: "",
+        brackets: ('(', ')'),
+        assign: '=',
+        quote: "",
+        is_list: true,
+        close,
+    }
+}
 
-/// Llama 4's in its tags.
-pub(in crate::grammar) static LLAMA4: Invocation = Invocation {
-    open: "<|python_start|>",
-    before: "",
-    brackets: ('(', ')'),
-    assign: '=',
-    quote: "",
-    is_list: true,
-    close: "<|python_end|>",
-};
+/// A call of Gemma, between these marks, with `quote` around strings.
+const fn gemma(open: &'static str, quote: &'static str, close: &'static str) -> Invocation {
+    Invocation {
+        open,
+        before: "call:",
+        brackets: ('{', '}'),
+        assign: ':',
+        quote,
+        is_list: false,
+        close,
+    }
+}
 
-/// That of Llama 3.2 and 4 without tags.
-pub(in crate::grammar) static LLAMA: Invocation = Invocation {
-    open: "[",
-    before: "",
-    brackets: ('(', ')'),
-    assign: '=',
-    quote: "",
-    is_list: true,
-    close: "",
-};
+/// The calls of LFM2.
+pub(in crate::grammar) static LFM2: Invocation = python("<|tool_call_start|>", "<|tool_call_end|>");
 
-/// Gemma 4's.
-pub(in crate::grammar) static GEMMA4: Invocation = Invocation {
-    open: "<|tool_call>",
-    before: "call:",
-    brackets: ('{', '}'),
-    assign: ':',
-    quote: "<|\"|>",
-    is_list: false,
-    close: "<tool_call|>",
-};
+/// The calls of Llama 4 in tags.
+pub(in crate::grammar) static LLAMA4: Invocation = python("<|python_start|>", "<|python_end|>");
 
-/// FunctionGemma's.
-pub(in crate::grammar) static FUNCTION_GEMMA: Invocation = Invocation {
-    open: "<start_function_call>",
-    before: "call:",
-    brackets: ('{', '}'),
-    assign: ':',
-    quote: "<escape>",
-    is_list: false,
-    close: "<end_function_call>",
-};
+/// The calls of Llama 3.2 and 4 without tags.
+pub(in crate::grammar) static LLAMA: Invocation = python("[", "");
+
+/// The calls of Gemma 4.
+pub(in crate::grammar) static GEMMA4: Invocation = gemma("<|tool_call>", "<|\"|>", "<tool_call|>");
+
+/// The calls of FunctionGemma.
+pub(in crate::grammar) static FUNCTION_GEMMA: Invocation =
+    gemma("<start_function_call>", "<escape>", "<end_function_call>");
 
 impl Invocation {
     /// Whether `text` is the start of the string before a name, or that string and the start of a name.

@@ -360,10 +360,9 @@ impl Tagged {
             self.delivery.hold(character);
         }
         // The brace or bracket is the body's first character.
-        if ["{", "["].contains(&&*tag) {
+        if let Some(first @ ('{' | '[')) = tag.chars().next().filter(|_| tag.len() == 1) {
             self.delivery.settle();
-            let first = tag.chars();
-            first.for_each(|character| self.queue.push_front(character));
+            self.queue.push_front(first);
         }
     }
 

@@ -105,7 +105,7 @@ impl RowRepacker {
         }
     }
 
-    /// With the factors of all rows, for a type that has some.
+    /// Sets the factors of all rows, for a type that has some.
     pub(super) fn with_factors(self, factors: Vec<f32>) -> Self {
         Self {
             factors: factors.into_iter(),

@@ -19,7 +19,7 @@ use crate::{
     model::layers::layer_input::TokenTable,
     ops::matrix::{Layout, Matrix, MatrixShape},
     tensor_types::TensorType,
-    weights::{ByteSource, Gguf, TensorInfo},
+    weights::{ByteSource, Gguf, TensorInfo, quoted::quoted},
 };
 
 /// Bytes of a tensor read at a time.
@@ -110,7 +110,13 @@ impl<'a, S: ByteSource> TensorReader<'a, S> {
             Some(scales) => self.floats(scales).await?,
             None => vec![1.0],
         };
-        let rows_each = tensor.row_count() as usize / scales.len();
+        let all_rows = tensor.row_count() as usize;
+        if scales.is_empty() || !all_rows.is_multiple_of(scales.len()) {
+            let (name, count) = (quoted(&tensor.name), scales.len());
+            let what = format!("tensor {name} has {count} factors for {all_rows} rows");
+            return Err(Error::InvalidModelFile(what));
+        }
+        let rows_each = all_rows / scales.len();
         Ok(rows.map(|row| scales[row / rows_each]).collect())
     }
 

@@ -4,7 +4,7 @@ import type { ChatDelta, ChatUsage, Usage } from "../generated/types.js";
 import { finishOf, responseOf, usageOf } from "./answer.js";
 import type { ModelStreamPart, ModelToolCall } from "./model_types.js";
 
-/** What chunks of chats and of completions have. */
+/** The members that chunks of chats and of completions share. */
 interface Chunk<Choice> {
   id: string;
   created: number;

@@ -2,6 +2,6 @@
 
 import type { InpageError } from "../api/inpage_error.js";
 
-/** Whether an error is one. The entry `index.js` has a copy of the class of its own. */
+/** Whether an error is one. It is known by its name, because this entry does not have the class. */
 export const isRefusal = (error: unknown): error is InpageError =>
   error instanceof Error && error.name === "InpageError";

@@ -135,7 +135,7 @@ impl AttentionParts<'_> {
     /// The consecutive rows of a part after its first `done` ones.
     ///
     /// # Safety
-    /// As for [`run_in`](Self::run_in).
+    /// The conditions of [`run_in`](Self::run_in) hold.
     #[inline(always)]
     unsafe fn heads(&self, part: usize, done: usize, scratch: *mut f32) -> Option<Heads<'_>> {
         // SAFETY: `new` sets no 0.

@@ -46,7 +46,7 @@ pub(super) unsafe fn scores<E: Elements, L: F32x8>(
     let vectors = queries.vectors;
     let mut query = seers[0] / L::QUERIES * L::QUERIES;
     while query < seers[1] {
-        // As many queries at once as registers hold.
+        // The number of queries whose sums fit into registers together.
         let together = L::QUERIES.min(queries.count - query);
         let mut token = begin / TOKENS * TOKENS;
         // SAFETY: the caller's.
@@ -68,7 +68,7 @@ pub(super) unsafe fn scores<E: Elements, L: F32x8>(
 
 /// The scores of `Q` queries with four tokens.
 /// # Safety
-/// As for [`scores`].
+/// The conditions of [`scores`] hold.
 #[inline(always)]
 unsafe fn tile<E: Elements, L: F32x8, const Q: usize>(
     q: *const f32,
@@ -114,7 +114,7 @@ unsafe fn tile<E: Elements, L: F32x8, const Q: usize>(
 
 /// Sums the products of the strips from element `first` on of all vectors, for `Q` queries and `T` tokens from `token` on.
 /// # Safety
-/// As for [`scores`].
+/// The conditions of [`scores`] hold.
 #[inline(always)]
 unsafe fn products<E: Elements, L: F32x8, const Q: usize, const T: usize>(
     q: *const f32,

@@ -49,7 +49,7 @@ pub(super) unsafe fn values<E: Elements, L: F32x8>(
 }
 
 /// # Safety
-/// As for [`values`], for `Q` queries, `S` strips at a time.
+/// The conditions of [`values`] hold for `Q` queries. `S` strips are summed at a time.
 #[inline(always)]
 unsafe fn all_strips<E: Elements, L: F32x8, const Q: usize, const S: usize>(
     weights: *const f32,
@@ -74,7 +74,7 @@ unsafe fn all_strips<E: Elements, L: F32x8, const Q: usize, const S: usize>(
 
 /// `S` strips from element `at` on of `Q` queries with heads of `len` elements.
 /// # Safety
-/// As for [`values`].
+/// The conditions of [`values`] hold.
 #[inline(always)]
 unsafe fn tile<E: Elements, L: F32x8, const Q: usize, const S: usize>(
     weights: *const f32,

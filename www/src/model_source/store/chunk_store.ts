@@ -1,4 +1,4 @@
-//! The places that keep the chunks of a file while it arrives: the cache (`version_writer.ts`) or in Blobs.
+//! The places that keep the chunks of a file while it arrives: the cache (`version_writer.ts`) or Blobs.
 
 import type { FileVersion } from "./version.js";
 

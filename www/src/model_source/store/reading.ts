@@ -8,7 +8,7 @@ export const readingLock = (name: string) => `inpage-model-reading ${name}`;
 
 /** Marks the file with this cache key until `end` aborts. */
 export async function markReading(key: string, end: AbortSignal): Promise<void> {
-  // Without locks there is no cache.
+  // A platform without locks has no cache.
   const { locks } = platform();
   if (locks === undefined || end.aborted) return;
   const ended = new Promise<void>((resolve) => {
