@@ -153,6 +153,10 @@ const REQUESTS = [
   ],
   ["messages/count_tokens", `{"model":"default",${MESSAGES}}`],
   ["rerank", '{"model":"default","query":"a","documents":["b",{"text":"c"}],"top_n":1}'],
+  [
+    "responses/compact",
+    '{"model":"default","input":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"type":"compaction","encrypted_content":"eyJmb3JtYXQiOiJpbnBhZ2UtY29tcGFjdGlvbiIsInZlcnNpb24iOjEsInN1bW1hcnkiOiJhYiIsImNoZWNrc3VtIjoiMDg5YzQ0MDdiNTQ1OTg2YSJ9"}]}',
+  ],
 ];
 for (const [index, [path, body]] of REQUESTS.entries()) {
   write("request", `request-${index}`, `${path}\n${body}`);

@@ -292,36 +292,76 @@ impl ImageFormat {
             cut = Some(resized(cut.as_ref().unwrap_or(image), *size));
         }
         let cut = cut.as_ref().unwrap_or(image);
-        let ([width, height], tile_rows) = layout.tile;
-        let mut parts = Vec::with_capacity(2 * layout.parts() + 1);
+        let part = |place| match place {
+            Place::Text(text) => Part::Text(text),
+            Place::Tile { row, column } => {
+                let ([width, height], rows) = layout.tile;
+                let tile = cut.crop(column * width, row * height, width, height);
+                Part::Pixels(tile, rows)
+            }
+            Place::Whole => {
+                let of = if layout.is_whole_of_last { cut } else { image };
+                let (size, rows) = layout.whole;
+                Part::Pixels(resized(of, size), rows)
+            }
+        };
+        self.places(&layout).into_iter().map(part).collect()
+    }
+
+    /// The text that replaces the placeholder of an image of this size, with a row token for each part that is pixels, and
+    /// the rows of each of these parts.
+    pub fn outline(self, own: [usize; 2]) -> (String, Vec<usize>) {
+        let layout = self.geometry.layout(own);
+        let (mut text, mut rows) = (String::new(), Vec::new());
+        for place in self.places(&layout) {
+            let (written, pixels) = match &place {
+                Place::Text(text) => (&**text, None),
+                Place::Tile { .. } => (self.row_token(), Some(layout.tile.1)),
+                Place::Whole => (self.row_token(), Some(layout.whole.1)),
+            };
+            text.push_str(written);
+            rows.extend(pixels);
+        }
+        (text, rows)
+    }
+
+    /// The parts of an image with this layout, in their order.
+    fn places(self, layout: &Layout) -> Vec<Place> {
+        let mut places = Vec::with_capacity(2 * layout.parts() + 1);
         let mut text = self.markup.before_all.to_owned();
-        let mut add = |text: &mut String, pixels| {
+        let mut add = |text: &mut String, pixels: Option<Place>| {
             if !text.is_empty() {
-                parts.push(Part::Text(std::mem::take(text)));
+                places.push(Place::Text(std::mem::take(text)));
             }
-            if let Some((pixels, rows)) = pixels {
-                parts.push(Part::Pixels(pixels, rows));
-            }
+            places.extend(pixels);
         };
         if let Some(Grid { rows, columns }) = layout.grid {
             for row in 0..rows {
                 for column in 0..columns {
-                    let tile = cut.crop(column * width, row * height, width, height);
                     text.push_str(&self.markup.of_tile(row + 1, column + 1));
-                    add(&mut text, Some((tile, tile_rows)));
+                    add(&mut text, Some(Place::Tile { row, column }));
                 }
                 text.push_str(self.markup.after_tile_row);
             }
             text.push_str(self.markup.after_tiles);
         }
         text.push_str(self.markup.before_whole);
-        let of = if layout.is_whole_of_last { cut } else { image };
-        let (size, rows) = layout.whole;
-        add(&mut text, Some((resized(of, size), rows)));
+        add(&mut text, Some(Place::Whole));
         text.push_str(self.markup.after_whole);
         add(&mut text, None);
-        parts
+        places
     }
+}
+
+/// A part of an image of some size, without its pixels.
+enum Place {
+    Text(String),
+    /// Counted from 0.
+    Tile {
+        row: usize,
+        column: usize,
+    },
+    Whole,
 }
 
 impl ImageMarkup {

@@ -349,6 +349,40 @@ fn costs_are_those_of_the_parts() {
     }
 }
 
+const MARKED: ImageMarkup = ImageMarkup {
+    placeholder: "<image>",
+    row_token: "<row>",
+    before_all: "a",
+    before_tile: "b{row}.{column}",
+    after_tile_row: "c",
+    after_tiles: "d",
+    before_whole: "e",
+    after_whole: "f",
+};
+
+#[test]
+fn outlines_are_those_of_the_parts() {
+    let marked = |format: ImageFormat| ImageFormat {
+        markup: &MARKED,
+        ..format
+    };
+    for format in formats().into_iter().chain(formats().map(marked)) {
+        for size in [[1, 1], [37, 23], [512, 400], [400, 512], [90, 700]] {
+            let (mut text, mut rows) = (String::new(), Vec::new());
+            for part in format.parts(&image(size)) {
+                match part {
+                    Part::Text(part) => text.push_str(&part),
+                    Part::Pixels(_, count) => {
+                        text.push_str(format.row_token());
+                        rows.push(count);
+                    }
+                }
+            }
+            assert_eq!(format.outline(size), (text, rows), "{format:?} of {size:?}");
+        }
+    }
+}
+
 #[test]
 fn sizes_beyond_the_bounds_are_refused() {
     const MOST: usize = usize::MAX;

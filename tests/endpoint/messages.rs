@@ -660,12 +660,5 @@ fn the_tokens_of_a_prompt_are_counted() {
             let counted = count(&uncounted).await.json();
             assert_eq!(counted, json!({"input_tokens": expected}), "{members}");
         }
-        let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}});
-        let images = count(&json!({"messages": [{"role": "user", "content": [image]}]})).await;
-        let error = &images.json()["error"];
-        assert_eq!(
-            (&error["code"], &error["param"]),
-            (&json!("unsupported_parameter"), &json!("messages"))
-        );
     });
 }

@@ -1,5 +1,5 @@
-//! What Open Responses (version 2026-04-24, openresponses.org) demands of a response, its items and its events: required
-//! members and types, in a notation of this file. It knows nothing of requests and of what the values mean.
+//! What Open Responses (version 2026-04-24, openresponses.org) demands of a response, its items and its events, and of a
+//! compaction: required members and types, in a notation of this file. It knows nothing of requests and of what the values mean.
 //!
 //! The published schema differs from itself in two places; here is what OpenAI's clients read: the events of reasoning are called
 //! `reasoning_text`, and the repeated `schema` of a format is an object.
@@ -116,6 +116,31 @@ const OBJECTS: &[(&str, &str)] = &[
         "type 'output_text'\ntext string\nannotations [object]\nlogprobs [TokenLogprob]",
     ),
     ("ReasoningText", "type 'reasoning_text'\ntext string"),
+    (
+        "Compaction",
+        "id string
+        object 'response.compaction'
+        created_at integer
+        output [UserMessage | CompactionItem]
+        usage Usage",
+    ),
+    (
+        "UserMessage",
+        "type 'message'
+        id string
+        status 'completed'
+        role 'user'
+        content [InputText | InputImage]",
+    ),
+    ("InputText", "type 'input_text'\ntext string"),
+    (
+        "InputImage",
+        "type 'input_image'\nimage_url string | null\ndetail 'low' | 'high' | 'auto'",
+    ),
+    (
+        "CompactionItem",
+        "type 'compaction'\nid string\nencrypted_content string",
+    ),
     (
         "TokenLogprob",
         "token string\nlogprob number\nbytes [integer]\ntop_logprobs [TopLogprob]",

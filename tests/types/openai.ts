@@ -13,6 +13,7 @@ declare const e: OpenAI.EmbeddingCreateParams;
 declare const r: OpenAI.Responses.ResponseCreateParams;
 declare const rn: OpenAI.Responses.ResponseCreateParamsNonStreaming;
 declare const rs: OpenAI.Responses.ResponseCreateParamsStreaming;
+declare const rc: OpenAI.Responses.ResponseCompactParams;
 export const engine = await createEngine();
 engine.completions.create(c);
 engine.completions.create(cn);
@@ -25,6 +26,8 @@ engine.embeddings.create(e);
 engine.responses.create(r);
 engine.responses.create(rn);
 engine.responses.create(rs);
+const { output: compacted } = await engine.responses.compact(rc);
+engine.responses.create({ input: [...compacted, { role: "user", content: "x" }] });
 
 const streamed = { model: "default", prompt: "x", stream: true } as const;
 for await (const { choices } of engine.completions.create(streamed)) choices[0]?.text.trim();

@@ -83,7 +83,13 @@ export type {
   MessageRequestTurn,
   MessageStream,
 } from "./api/messages.js";
-export type { ResponseRequest, ResponseStream } from "./api/responses.js";
+export type {
+  CompactedConversation,
+  CompactRequest,
+  KeptMessage,
+  ResponseRequest,
+  ResponseStream,
+} from "./api/responses.js";
 export type { DetokenizeRequest, TemplateRequest, TokenizeRequest } from "./api/tokens.js";
 export { type ServeOptions, type Serving, serveFromPage } from "./serving/serve_from_page.js";
 export type { UpstreamOptions, UpstreamReason, UpstreamRequest } from "./api/upstream.js";

@@ -93,6 +93,15 @@ pub(in crate::api) struct RequestImages {
 }
 
 impl RequestImages {
+    /// No images.
+    pub(in crate::api) fn none(field: &'static str) -> RequestImages {
+        RequestImages {
+            field,
+            files: Vec::new(),
+            per_prompt: None,
+        }
+    }
+
     /// Takes the images that URLs name from those beside the body.
     ///
     /// # Errors

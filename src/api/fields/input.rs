@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use super::compaction;
 use super::conversation::Conversation;
 use super::declare::{Field, fields, wire_types};
 use super::given::{Given, arguments, call, result};
@@ -15,8 +16,8 @@ use crate::{RequestFault, Result};
 
 fields! {
     InputFields uses [ResponseInputItem, ResponseInputPart] {
-        /// The conversation so far: a string of the user, or items: messages, calls, their results and reasoning. Items of an
-        /// earlier response can be sent back as they are.
+        /// The conversation so far: a string of the user, or items: messages, calls, their results, reasoning and
+        /// compactions. Items of an earlier response can be sent back as they are.
         input: Field<Shape> = shape("string or object[]", "string | ResponseInputItem[]").required(),
         /// A system message in front of `input`.
         instructions: Field<Text> = text(),
@@ -35,6 +36,7 @@ wire_types! {
         Call(ResponseInputCall),
         CallOutput(ResponseCallOutput),
         Reasoning(ResponseInputReasoning),
+        Compaction(ResponseInputCompaction),
     }
 
     /// A message of a conversation.
@@ -97,6 +99,16 @@ wire_types! {
         id: Option<String>,
         status: Option<String>,
     }
+
+    /// A conversation that was compacted.
+    #[ts(optional_fields = nullable)]
+    pub(in crate::api) struct ResponseInputCompaction {
+        #[ts(type = "\"compaction\"")]
+        r#type: (),
+        /// The string that this endpoint wrote.
+        encrypted_content: String,
+        id: Option<String>,
+    }
 }
 
 const INPUT: &str = InputFields::input.name;
@@ -109,7 +121,6 @@ const FOREIGN: &[&str] = &[
     "apply_patch_call",
     "apply_patch_call_output",
     "code_interpreter_call",
-    "compaction",
     "computer_call",
     "computer_call_output",
     "custom_tool_call",
@@ -179,6 +190,9 @@ struct Messages {
     open: Option<Turn>,
     /// Id and function of each call.
     calls: Vec<(String, String)>,
+    /// The number of messages up to one with a summary. While it is the last one, messages of the user join it: many
+    /// templates demand that roles alternate.
+    summarized: Option<usize>,
     images: ImageUrls,
 }
 
@@ -196,6 +210,7 @@ impl Messages {
             done: Vec::new(),
             open: None,
             calls: Vec::new(),
+            summarized: None,
             images: ImageUrls::new(switches),
         }
     }
@@ -206,6 +221,13 @@ impl Messages {
 
     fn push(&mut self, role: &str, content: Value) {
         self.close();
+        if role == "user"
+            && self.summarized == Some(self.done.len())
+            && let Some(last) = self.done.last_mut()
+        {
+            last["content"] = compaction::joined(last["content"].take(), content);
+            return;
+        }
         let mut message = Map::new();
         message.insert("role".into(), role.into());
         message.insert("content".into(), content);
@@ -218,6 +240,11 @@ impl Messages {
             Some("reasoning") => self.push_reasoning(item),
             Some("function_call") => self.push_call(item),
             Some("function_call_output") => self.push_output(item),
+            Some("compaction") => self.push_compaction(item),
+            Some("compaction_trigger") => {
+                let reason = "a compaction_trigger is not supported: POST /responses/compact compacts a conversation";
+                Err(item.fault(RequestFault::UnsupportedParameter, reason))
+            }
             Some("item_reference") => {
                 let reason = "an item_reference needs stored answers, and nothing is stored: send the item itself \
                     (the AI SDK does so with the option store: false)";
@@ -294,6 +321,15 @@ impl Messages {
         let result = result(id, name, output);
         self.close();
         self.done.push(result);
+        Ok(())
+    }
+
+    fn push_compaction(&mut self, item: &Given<'_>) -> Result<()> {
+        let summary = compaction::decode(item.required_string("encrypted_content")?);
+        let summary = summary.map_err(|reason| item.wrong(reason))?;
+        self.close();
+        compaction::push_summary(&mut self.done, &summary);
+        self.summarized = Some(self.done.len());
         Ok(())
     }
 

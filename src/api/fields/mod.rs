@@ -7,6 +7,7 @@ pub(super) mod blocks;
 mod body;
 mod breakers;
 pub(super) mod candidates;
+pub(super) mod compaction;
 pub(super) mod constraints;
 pub(super) mod conversation;
 pub(super) mod declare;

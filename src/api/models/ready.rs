@@ -106,6 +106,8 @@ pub(in crate::api) struct PromptTokenizer {
     /// Every token id is below it.
     pub vocab_size: usize,
     pub context_tokens: usize,
+    /// The reader of images; `None`: the model takes text only.
+    pub images: Option<ImageReader>,
 }
 
 /// The tables that are made of a model's whole vocabulary when the first request needs them. Clones share them.
@@ -181,6 +183,7 @@ impl ReadyModel {
             tokenizer: self.tokenizer.clone(),
             vocab_size: self.vocab_size(),
             context_tokens: self.engine.context_tokens(),
+            images: self.images,
         }
     }
 }
@@ -192,6 +195,7 @@ impl ReadyEmbedder {
             tokenizer: self.tokenizer.clone(),
             vocab_size: self.tokenizer.vocab_size().min(self.engine.vocab_size()),
             context_tokens: self.engine.context_tokens(),
+            images: None,
         }
     }
 }

@@ -30,6 +30,7 @@ static ROUTES: &[&Route] = &[
     &chat::ROUTE,
     &responses::ROUTE,
     &responses::input_tokens::ROUTE,
+    &responses::compact::ROUTE,
     &messages::ROUTE,
     &messages::count_tokens::ROUTE,
     &embeddings::ROUTE,

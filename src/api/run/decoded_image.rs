@@ -8,14 +8,18 @@ use crate::api::endpoint::Endpoint;
 use crate::api::host::ImageError;
 use crate::api::http::Attachment;
 use crate::api::models::ImageReader;
+use crate::engine::Permit;
 use crate::engine::generation::{Content, Embeddings};
 use crate::images::{Cost, FileHeader, Image, ImageFormat, Part};
 
 /// The text and the embeddings that replace a placeholder.
 #[derive(Debug)]
 pub(super) struct Decoded {
-    /// The text that replaces the placeholder. It has the token of a row once per element of `pixels`.
+    /// The text that replaces the placeholder. It has the token of a row once per element of `rows`.
     pub text: String,
+    /// The rows of each part that is pixels.
+    pub rows: Vec<usize>,
+    /// These parts; none if the image is only measured.
     pub pixels: Vec<Rc<Embeddings>>,
 }
 
@@ -62,22 +66,46 @@ impl SizedImage {
     ) -> Result<(Decoded, Cost), ImageError> {
         // Held until the image was converted.
         let turn = Rc::new(endpoint.decoder.acquire(1).await);
-        let (image, key) = match self {
+        let (image, key) = self.pixels(endpoint, &turn).await?;
+        let cost = cost(&image, reader.format)?;
+        Ok((converted(&image, key, reader), cost))
+    }
+
+    /// The same without the pixels. The file is decoded, because it may name an orientation, and because a damaged one is
+    /// refused as in [`SizedImage::decode`].
+    pub(super) async fn measure(
+        self,
+        reader: &ImageReader,
+        endpoint: &Endpoint,
+    ) -> Result<(Decoded, Cost), ImageError> {
+        let turn = Rc::new(endpoint.decoder.acquire(1).await);
+        let (image, _) = self.pixels(endpoint, &turn).await?;
+        let cost = cost(&image, reader.format)?;
+        let (text, rows) = reader.format.outline([image.width, image.height]);
+        let pixels = Vec::new();
+        Ok((Decoded { text, rows, pixels }, cost))
+    }
+
+    /// The image with its orientation applied, and a name for it. `turn` is the turn to decode.
+    async fn pixels(
+        self,
+        endpoint: &Endpoint,
+        turn: &Rc<Permit>,
+    ) -> Result<(Rc<Image>, u128), ImageError> {
+        match self {
             SizedImage::File(file, header, _) => {
                 let key = key(|hasher| hasher.write(&file));
                 let image = endpoint.host.decode_image(file, header, turn.clone());
-                (Rc::new(image.await?), key)
+                Ok((Rc::new(image.await?), key))
             }
             SizedImage::Pixels(image, _) => {
                 let key = key(|hasher| {
                     hasher.write_usize(image.width);
                     hasher.write(&image.rgb);
                 });
-                (image, key)
+                Ok((image, key))
             }
-        };
-        let cost = cost(&image, reader.format)?;
-        Ok((converted(&image, key, reader), cost))
+        }
     }
 }
 
@@ -94,6 +122,7 @@ fn cost(image: &Image, format: ImageFormat) -> Result<Cost, String> {
 fn converted(image: &Image, key: u128, reader: &ImageReader) -> Decoded {
     let mut decoded = Decoded {
         text: String::new(),
+        rows: Vec::new(),
         pixels: Vec::new(),
     };
     for part in reader.format.parts(image) {
@@ -101,6 +130,7 @@ fn converted(image: &Image, key: u128, reader: &ImageReader) -> Decoded {
             Part::Text(text) => decoded.text.push_str(&text),
             Part::Pixels(pixels, positions) => {
                 decoded.text.push_str(reader.format.row_token());
+                decoded.rows.push(positions);
                 decoded.pixels.push(Rc::new(Embeddings {
                     // Parts of an image differ in the low bits.
                     key: key.wrapping_add(decoded.pixels.len() as u128),

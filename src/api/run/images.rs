@@ -14,7 +14,8 @@ use crate::api::endpoint::Endpoint;
 use crate::api::error::fault;
 use crate::api::fields::images::{ImageFile, RequestImages};
 use crate::api::host::ImageError;
-use crate::api::models::{ImageReader, ReadyModel};
+use crate::api::http::Attachment;
+use crate::api::models::{ImageReader, PromptTokenizer, ReadyModel};
 use crate::engine::Reservation;
 use crate::engine::generation::{Embeddings, Prompt, Span};
 use crate::images::Cost;
@@ -26,6 +27,9 @@ use super::remote_images::RemoteImages;
 
 /// The placeholder that prompts may have in place of a model's own.
 const COMMON_PLACEHOLDER: &str = "<image>";
+
+/// Most rows of the images of a request whose tokens are only counted, unless the context holds more.
+const MAX_COUNTED_ROWS: usize = 1 << 20;
 
 /// The images of a request that were not placed yet.
 #[derive(Debug)]
@@ -44,16 +48,19 @@ struct Total {
     images: usize,
     rows: usize,
     bytes: u64,
-    /// The most rows that fit.
+    /// The most rows that are accepted.
+    max_rows: usize,
+    /// What the error names.
     context_tokens: usize,
 }
 
 impl Total {
-    fn new(context_tokens: usize) -> Total {
+    fn new(max_rows: usize, context_tokens: usize) -> Total {
         Total {
             images: 0,
             rows: 0,
             bytes: 0,
+            max_rows,
             context_tokens,
         }
     }
@@ -76,43 +83,25 @@ impl Supply {
         candidates: usize,
         endpoint: &Endpoint,
     ) -> Result<Supply> {
-        let mut supply = Supply {
-            reader: model.images,
-            field: images.field,
-            images: VecDeque::new(),
-            per_prompt: images.per_prompt.clone().map(Into::into),
-            reservation: None,
-        };
-        let count = images.files.len();
-        let Some(reader) = supply.reader.filter(|_| count > 0) else {
-            return match count {
-                0 => Ok(supply),
-                _ => {
-                    let reason = format!("the model takes text only, but {count} images are given");
-                    Err(supply.fault(RequestFault::UnsupportedParameter, &reason))
-                }
-            };
+        let mut supply = Supply::without_images(images, model.images);
+        let Some(reader) = supply.reader_of(images.files.len())? else {
+            return Ok(supply);
         };
         let mut remote = RemoteImages::new(&*endpoint.host, endpoint.switches.max_body_bytes);
-        let mut files = Vec::with_capacity(count);
-        let mut expected = Total::new(model.engine.context_tokens());
+        let mut files = Vec::with_capacity(images.files.len());
+        let context_tokens = model.engine.context_tokens();
+        let mut expected = Total::new(context_tokens, context_tokens);
         for (index, file) in images.files.iter().enumerate() {
-            let wrong = |error| supply.unusable(index, error);
-            let file = match file {
-                ImageFile::Given(given) => given.clone(),
-                ImageFile::Remote(url) => remote.fetch(url).await.map_err(wrong)?,
-                ImageFile::Attached(_) => {
-                    return Err(Error::Internal("an image that was not attached".into()));
-                }
-            };
-            let sized = SizedImage::new(file, reader.format).map_err(wrong)?;
+            let file = supply.fetch(index, file, &mut remote).await?;
+            let sized = SizedImage::new(file, reader.format);
+            let sized = sized.map_err(|error| supply.unusable(index, error))?;
             supply.add(&mut expected, sized.cost())?;
             files.push(sized);
         }
         let mut reservation = model.engine.reserve(candidates)?;
         reservation.hold(expected.bytes).await;
         supply.reservation = Some(reservation);
-        let mut found = Total::new(model.engine.context_tokens());
+        let mut found = Total::new(context_tokens, context_tokens);
         for (index, file) in files.into_iter().enumerate() {
             let decoded = file.decode(&reader, endpoint).await;
             let (decoded, cost) = decoded.map_err(|error| supply.unusable(index, error))?;
@@ -122,12 +111,79 @@ impl Supply {
         Ok(supply)
     }
 
-    /// Adds the cost of the next image; fails if the context does not hold the rows.
+    /// The same for counting tokens: without pixels and without a place in the queue. The context does not bound the rows.
+    pub(super) async fn measure(
+        images: &RequestImages,
+        model: &PromptTokenizer,
+        endpoint: &Endpoint,
+    ) -> Result<Supply> {
+        let mut supply = Supply::without_images(images, model.images);
+        let Some(reader) = supply.reader_of(images.files.len())? else {
+            return Ok(supply);
+        };
+        let mut remote = RemoteImages::new(&*endpoint.host, endpoint.switches.max_body_bytes);
+        let max_rows = model.context_tokens.max(MAX_COUNTED_ROWS);
+        let mut total = Total::new(max_rows, model.context_tokens);
+        for (index, file) in images.files.iter().enumerate() {
+            let file = supply.fetch(index, file, &mut remote).await?;
+            let measured = async {
+                SizedImage::new(file, reader.format)?
+                    .measure(&reader, endpoint)
+                    .await
+            };
+            let measured = measured.await;
+            let (measured, cost) = measured.map_err(|error| supply.unusable(index, error))?;
+            supply.add(&mut total, cost)?;
+            supply.images.push_back(Rc::new(measured));
+        }
+        Ok(supply)
+    }
+
+    fn without_images(images: &RequestImages, reader: Option<ImageReader>) -> Supply {
+        Supply {
+            reader,
+            field: images.field,
+            images: VecDeque::new(),
+            per_prompt: images.per_prompt.clone().map(Into::into),
+            reservation: None,
+        }
+    }
+
+    /// The reader of so many images; `None` if there are no images.
+    ///
+    /// # Errors
+    /// `unsupported_parameter` for images of a model that takes text only.
+    fn reader_of(&self, images: usize) -> Result<Option<ImageReader>> {
+        if images > 0 && self.reader.is_none() {
+            let reason = format!("the model takes text only, but {images} images are given");
+            return Err(self.fault(RequestFault::UnsupportedParameter, &reason));
+        }
+        Ok(self.reader.filter(|_| images > 0))
+    }
+
+    /// The file or the pixels of the image of this number.
+    async fn fetch(
+        &self,
+        index: usize,
+        file: &ImageFile,
+        remote: &mut RemoteImages<'_>,
+    ) -> Result<Attachment> {
+        match file {
+            ImageFile::Given(given) => Ok(given.clone()),
+            ImageFile::Remote(url) => {
+                let fetched = remote.fetch(url).await;
+                fetched.map_err(|error| self.unusable(index, error))
+            }
+            ImageFile::Attached(_) => Err(Error::Internal("an image that was not attached".into())),
+        }
+    }
+
+    /// Adds the cost of the next image; fails if there are more rows than are accepted.
     fn add(&self, total: &mut Total, cost: Cost) -> Result<()> {
         total.images += 1;
         total.rows = total.rows.saturating_add(cost.rows);
         total.bytes = total.bytes.saturating_add(cost.bytes);
-        if total.rows > total.context_tokens {
+        if total.rows > total.max_rows {
             let Total {
                 images,
                 rows,
@@ -265,16 +321,16 @@ impl PromptImages {
             return Ok(ids);
         }
         let misplaced = || Error::Internal("an image without its place in the prompt".into());
-        let mut embeddings = self.embeddings();
+        let mut rows = self.decoded.iter().flat_map(|image| &image.rows);
         let mut spread = Vec::with_capacity(ids.len());
         for id in ids {
             let positions = match self.is_row(id) {
-                true => embeddings.next().map(|it| it.positions),
+                true => rows.next().copied(),
                 false => Some(1),
             };
             spread.extend(std::iter::repeat_n(id, positions.ok_or_else(misplaced)?));
         }
-        match embeddings.next() {
+        match rows.next() {
             None => Ok(spread),
             Some(_) => Err(misplaced()),
         }

@@ -132,6 +132,11 @@ impl Run {
         Ok(choices)
     }
 
+    /// Prepares no next turn: no request continues the conversation as it is.
+    pub(super) fn skip_next_turn(&mut self) {
+        self.next_turn = None;
+    }
+
     /// The delivered part of each candidate, earlier runs included.
     pub(super) fn delivered(&self) -> &[Delivered] {
         &self.delivered

@@ -2,8 +2,11 @@
 //! are refused only those that cannot fit, or would take too long.
 
 use super::conversation;
+use super::deadline::Deadline;
 use super::images::{PromptImages, Supply};
+use crate::api::endpoint::Endpoint;
 use crate::api::error::fault;
+use crate::api::fields::images::RequestImages;
 use crate::api::fields::{Conversation, KeptTokens, Prompt, PromptPart};
 use crate::api::models::{PromptTokenizer, ReadyModel};
 use crate::api::plan::{Plan, Suffix};
@@ -117,23 +120,33 @@ fn check_length(text: &str, plan: &Plan, tokenizer: &PromptTokenizer) -> Result<
     }
 }
 
-/// The ids of `prompt` as the model would receive them, before the context rules. It may exceed the context, but a
-/// text of more than [`MAX_UNFIT_BYTES`] must not with any tokenization.
+/// The ids of `prompt` with its `images` as the model would receive them, before the context rules. The model does not
+/// run. The prompt may exceed the context, but a text of more than [`MAX_UNFIT_BYTES`] must not with any tokenization.
 pub(in crate::api) async fn ids_of(
     prompt: Prompt,
+    images: &RequestImages,
     add_special: bool,
     model: &PromptTokenizer,
-    pause: Pause<'_>,
+    endpoint: &Endpoint,
 ) -> Result<Vec<u32>> {
+    let mut deadline = Deadline::new(&*endpoint.host, endpoint.switches.request_timeout_ms);
+    let supply = Supply::measure(images, model, endpoint);
+    let mut supply = deadline.limit(supply).await?;
+    let pause: Pause<'_> = &|| endpoint.host.sleep_ms(0);
     match prompt {
         Prompt::Text(text) => {
             check_bytes(&text, model)?;
             Ok(tokenize(&text, add_special, model, false, pause).await?.0)
         }
         Prompt::Conversation(chat) => {
-            let rendered = conversation::render_prompt(*chat, &model.tokenizer, None)?;
+            let placeholder = model.images.map(|reader| reader.format.placeholder());
+            let mut rendered = conversation::render_prompt(*chat, &model.tokenizer, placeholder)?;
             check_bytes(&rendered.text, model)?;
-            rendered.tokenize_in_slices(&model.tokenizer, pause).await
+            let images = supply.take_for_text(&rendered.text)?;
+            rendered.text = images.place_in_text(rendered.text);
+            supply.finish()?;
+            let ids = rendered.tokenize_in_slices(&model.tokenizer, pause).await?;
+            images.spread(ids)
         }
         Prompt::Tokens(ids) => checked(ids, model),
         Prompt::Mixed(parts) => {
@@ -143,9 +156,11 @@ pub(in crate::api) async fn ids_of(
     }
 }
 
-/// The text that the chat template makes of a conversation.
-pub(in crate::api) fn text_of(chat: Conversation, tokenizer: &Tokenizer) -> Result<String> {
-    Ok(conversation::render_prompt(chat, tokenizer, None)?.plain_text())
+/// The text that the chat template makes of a conversation. An image is the placeholder that the template writes.
+pub(in crate::api) fn text_of(chat: Conversation, model: &PromptTokenizer) -> Result<String> {
+    let placeholder = model.images.map(|reader| reader.format.placeholder());
+    let rendered = conversation::render_prompt(chat, &model.tokenizer, placeholder)?;
+    Ok(rendered.plain_text())
 }
 
 /// Longest text that is tokenized although it may not fit the context.

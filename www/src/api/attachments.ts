@@ -18,6 +18,9 @@ type ImageObject = Exclude<ImageInput, string>;
 /** The member of `fetch` options that holds the images of a body. */
 const ATTACHMENTS = Symbol("attachments");
 
+/** The URL of an image in a body that is sent. */
+const ATTACHED = /^attachment:([0-9]+)$/;
+
 export type InitWithAttachments = RequestInit & { [ATTACHMENTS]?: readonly Attachment[] };
 
 /** Options of `engine.fetch` with the images of the body. */
@@ -42,7 +45,24 @@ export function attachmentsOf(init: RequestInit | undefined): readonly Attachmen
 export async function detachImages(
   given: object,
 ): Promise<{ body: Record<string, unknown>; attachments: Attachment[] }> {
-  const found: { image: ImageObject; field: string }[] = [];
+  const { detached, found } = replaceImages(given);
+  const attachments = found.map(({ image, field }) => attachmentOf(image, field));
+  return { body: detached, attachments: await Promise.all(attachments) };
+}
+
+/** Finds the image of a body by its URL in the body that is sent. Other URLs are images themselves. */
+export function imagesByUrl(given: object): (url: string) => ImageInput {
+  const { found } = replaceImages(given);
+  return (url) => found[Number(ATTACHED.exec(url)?.[1])]?.image ?? url;
+}
+
+interface FoundImage {
+  image: ImageObject;
+  field: string;
+}
+
+function replaceImages(given: object): { detached: Record<string, unknown>; found: FoundImage[] } {
+  const found: FoundImage[] = [];
   const urlOf = (value: unknown, field: string): unknown => {
     if (!isImage(value)) return value;
     found.push({ image: value, field });
@@ -60,8 +80,7 @@ export async function detachImages(
     const list = body[field];
     if (Array.isArray(list)) detached[field] = list.map((item) => inItem(item, field, urlOf));
   }
-  const attachments = found.map(({ image, field }) => attachmentOf(image, field));
-  return { body: detached, attachments: await Promise.all(attachments) };
+  return { detached, found };
 }
 
 type Replace = (value: unknown, field: string) => unknown;

@@ -1,11 +1,16 @@
-//! `engine.responses.create`: answers of the Responses API. Nothing is stored.
+//! `engine.responses`: answers of the Responses API, and compacted conversations. Nothing is stored.
 
 import type {
+  CompactFields,
+  ResponseCompactedItem,
+  ResponseCompaction,
   ResponseEvent,
   ResponseFields,
   ResponseInputItem,
+  ResponseKeptPart,
   ResponseObject,
 } from "../generated/types.js";
+import { type ImageInput, imagesByUrl } from "./attachments.js";
 import type { AnswerStream, CallOptions, Calls, ComingStream, Open, Typed } from "./calls.js";
 
 /** A request; `docs/api.md` says what each field means. Fields that are not listed are sent too. */
@@ -44,6 +49,28 @@ interface OtherText {
   format?: Typed;
 }
 
+/** A request to compact a conversation; `docs/api.md` says what each field means. Fields that are not listed are sent too. */
+export type CompactRequest = Open<
+  Omit<CompactFields, "model" | "input"> & {
+    model?: string | null;
+    input?: string | readonly (ResponseInputItem | OtherItem)[] | null;
+  }
+>;
+
+/** A compacted conversation. */
+export type CompactedConversation = Omit<ResponseCompaction, "output"> & {
+  /** The messages of the user, and then the compaction. */
+  output: (KeptMessage | Exclude<ResponseCompactedItem, { type: "message" }>)[];
+};
+
+/** A message of the user. An image is what the request has. */
+export type KeptMessage = Omit<Extract<ResponseCompactedItem, { type: "message" }>, "content"> & {
+  content: (
+    | Exclude<ResponseKeptPart, { type: "input_image" }>
+    | { type: "input_image"; image_url: ImageInput; detail: string }
+  )[];
+};
+
 /** The events of a response, to be iterated once. Leaving the loop or calling `cancel()` stops the generation. */
 export type ResponseStream = AnswerStream<ResponseEvent>;
 
@@ -79,6 +106,36 @@ export class Responses {
     if (body?.stream === true) return answer as ComingStream<ResponseStream>;
     return answer.then((whole) => withOutputText(whole as ResponseObject));
   }
+
+  /**
+   * Compacts a conversation: the model writes a summary of it. `output` begins the `input` of later requests instead of the
+   * items that were compacted.
+   *
+   * @throws InpageError for every error answer of the endpoint
+   * @throws DOMException named `AbortError` if `signal` aborts
+   */
+  async compact(body: CompactRequest, options?: CallOptions): Promise<CompactedConversation> {
+    const answer = await this.#calls.post<ResponseCompaction, never>(
+      "responses/compact",
+      body,
+      options,
+    );
+    const { output, ...rest } = answer as ResponseCompaction;
+    const imageOf = imagesByUrl(body);
+    return { ...rest, output: output.map((item) => withImages(item, imageOf)) };
+  }
+}
+
+/** An item with the images that its URLs mean. */
+function withImages(
+  item: ResponseCompactedItem,
+  imageOf: (url: string) => ImageInput,
+): CompactedConversation["output"][number] {
+  if (item.type !== "message") return item;
+  const content = item.content.map((part) =>
+    part.type === "input_image" ? { ...part, image_url: imageOf(part.image_url) } : part,
+  );
+  return { ...item, content };
 }
 
 /** The text of all messages of a response. */

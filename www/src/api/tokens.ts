@@ -11,11 +11,17 @@ import type {
   TokenText,
 } from "../generated/types.js";
 import type { CallOptions, Calls } from "./calls.js";
+import type { ChatRequestMessage } from "./chat.js";
 
 type Open<Fields> = Omit<Fields, "model"> & { model?: string; [field: string]: unknown };
 
-/** A request for token ids; `docs/api.md` says what each field means. Without `model`: the one that is ready. */
-export type TokenizeRequest = Open<TokenizeFields>;
+/**
+ * A request for token ids; `docs/api.md` says what each field means. Without `model`: the one that is ready. Images of messages
+ * may be objects.
+ */
+export type TokenizeRequest = Open<
+  Omit<TokenizeFields, "messages"> & { messages?: readonly ChatRequestMessage[] | null }
+>;
 
 /** A request for the text of token ids; `docs/api.md` says what each field means. */
 export type DetokenizeRequest = Open<DetokenizeFields>;

@@ -340,6 +340,61 @@ export type ChatToolCallDelta = {
 /** Token counts of a request. */
 export type ChatUsage = { prompt_tokens: number, completion_tokens: number, total_tokens: number, prompt_tokens_details: ChatPromptTokens, completion_tokens_details: ChatCompletionTokens, };
 
+/** A request to compact a conversation; `docs/api.md` says what each field means. */
+export type CompactFields = {
+  /** A model's id, or `default` for the one that is ready (switches `defaultModel`, `allowMissingModel`). */
+  model: string,
+  /** Not used. */
+  user?: string | null,
+  /** The conversation so far: a string of the user, or items: messages, calls, their results, reasoning and compactions. Items of an earlier response can be sent back as they are. */
+  input: string | ResponseInputItem[],
+  /** A system message in front of `input`. */
+  instructions?: string | null,
+  /** Further variables of the chat template. */
+  chat_template_kwargs?: Record<string, unknown> | null,
+  /** Whether the model may call several tools in one answer. */
+  parallel_tool_calls?: boolean | null,
+  /** Not used. */
+  cache_prompt?: unknown,
+  /** Not used. */
+  cache_salt?: unknown,
+  /** Not used. */
+  early_stopping?: unknown,
+  /** Not used. */
+  id_slot?: unknown,
+  /** Not used. */
+  metadata?: unknown,
+  /** Not used. */
+  n_discard?: unknown,
+  /** Not used. */
+  n_keep?: unknown,
+  /** Not used. */
+  priority?: unknown,
+  /** Not used. */
+  prompt_cache_isolation_key?: unknown,
+  /** Not used. */
+  prompt_cache_key?: unknown,
+  /** Not used. */
+  prompt_cache_max_len?: unknown,
+  /** Not used. */
+  prompt_cache_retention?: unknown,
+  /** Not used. */
+  request_id?: unknown,
+  /** Not used. */
+  safety_identifier?: unknown,
+  /** Not used. */
+  service_tier?: unknown,
+  /** Not used. */
+  spaces_between_special_tokens?: unknown,
+  /** Not used: how many tokens are guessed follows from how often guesses were right. */
+  "speculative.p_min"?: unknown,
+  /** Not used. */
+  store?: unknown,
+  /** Not used. */
+  timings_per_token?: unknown,
+  /** Not used. */
+  prompt_cache_options?: unknown, };
+
 /** A completion, or a chunk of a streamed one. */
 export type Completion = {
   /** The URL of the switch `schemaUrl`, if it is set. */
@@ -1402,6 +1457,18 @@ export type RerankUsage = { prompt_tokens: number, total_tokens: number, };
 /** The result of a call. */
 export type ResponseCallOutput = { type: "function_call_output", call_id: string, output: string | ResponseInputPart[], id?: string | null, status?: string | null, };
 
+/** An item of a compacted conversation. */
+export type ResponseCompactedItem = { "type": "message", id: string, status: ResponseStatus, role: "user", content: Array<ResponseKeptPart>, } | { "type": "compaction", id: string,
+  /** The summary, for this endpoint to read. */
+  encrypted_content: string, };
+
+/** A compacted conversation. */
+export type ResponseCompaction = { id: string, object: "response.compaction",
+  /** Unix seconds. */
+  created_at: number,
+  /** The messages of the user, and then the compaction. */
+  output: Array<ResponseCompactedItem>, usage: ResponseUsage, };
+
 /** Why a response failed. */
 export type ResponseError = { code: string, message: string, };
 
@@ -1414,7 +1481,7 @@ export type ResponseFields = {
   model: string,
   /** Not used. */
   user?: string | null,
-  /** The conversation so far: a string of the user, or items: messages, calls, their results and reasoning. Items of an earlier response can be sent back as they are. */
+  /** The conversation so far: a string of the user, or items: messages, calls, their results, reasoning and compactions. Items of an earlier response can be sent back as they are. */
   input: string | ResponseInputItem[],
   /** A system message in front of `input`. */
   instructions?: string | null,
@@ -1592,8 +1659,13 @@ export type ResponseInputCall = { type: "function_call", call_id: string, name: 
   /** JSON text. */
   arguments: string, id?: string | null, status?: string | null, };
 
+/** A conversation that was compacted. */
+export type ResponseInputCompaction = { type: "compaction",
+  /** The string that this endpoint wrote. */
+  encrypted_content: string, id?: string | null, };
+
 /** An item of a conversation. The items of an answer are items, too. */
-export type ResponseInputItem = ResponseInputMessage | ResponseInputCall | ResponseCallOutput | ResponseInputReasoning;
+export type ResponseInputItem = ResponseInputMessage | ResponseInputCall | ResponseCallOutput | ResponseInputReasoning | ResponseInputCompaction;
 
 /** A message of a conversation. */
 export type ResponseInputMessage = { type?: "message", role: "system" | "developer" | "user" | "assistant", content: string | ResponseInputPart[], id?: string | null, status?: string | null, };
@@ -1625,6 +1697,9 @@ export type ResponseItem = { "type": "reasoning", id: string, status: ResponseSt
   content: Extract<ResponsePart, { type: "output_text" }>[], } | { "type": "function_call", id: string, status: ResponseStatus, call_id: string, name: string,
   /** JSON text. */
   arguments: string, };
+
+/** A part of a message of the user. */
+export type ResponseKeptPart = { "type": "input_text", text: string, } | { "type": "input_image", image_url: string, detail: string, };
 
 /** A response. */
 export type ResponseObject = { id: string, object: "response",
@@ -2029,6 +2104,7 @@ export const ROUTES: readonly EndpointRoute[] = [
   {"path":"chat/completions","method":"POST","capability":"completions","upstream":"any"},
   {"path":"responses","method":"POST","capability":"completions","upstream":"any"},
   {"path":"responses/input_tokens","method":"POST","capability":"completions","upstream":"never"},
+  {"path":"responses/compact","method":"POST","capability":"completions","upstream":"chosen"},
   {"path":"messages","method":"POST","capability":"completions","upstream":"any"},
   {"path":"messages/count_tokens","method":"POST","capability":"completions","upstream":"never"},
   {"path":"embeddings","method":"POST","capability":"embeddings","upstream":"chosen"},

@@ -2,7 +2,6 @@
 
 import type { ChatRequestMessage } from "../api/chat.js";
 import type { Engine } from "../engine/engine.js";
-import type { ChatMessage } from "../generated/types.js";
 import { isRefusal } from "./refusal.js";
 import { type LanguageModelTool, toolFields } from "./tools.js";
 
@@ -22,11 +21,19 @@ export async function measure(
 ): Promise<number> {
   // No template renders an empty conversation.
   if (messages.length === 0) return 0;
-  const request = { messages, add_generation_prompt: asks, ...toolFields(tools) };
-  const hasImages = messages.some(({ content }) => Array.isArray(content));
-  if (hasImages) return measureWithImages(engine, request, signal);
-  const ofTexts = { ...request, messages: messages as ChatMessage[] };
-  return (await engine.tokenize(ofTexts, { signal })).count;
+  const count = async (counted: readonly ChatRequestMessage[]) => {
+    const request = { messages: counted, add_generation_prompt: asks, ...toolFields(tools) };
+    return (await engine.tokenize(request, { signal })).count;
+  };
+  try {
+    return await count(messages);
+  } catch (error) {
+    if (!isRefusal(error) || error.code !== "invalid_value" || !messages.some(hasParts))
+      throw error;
+    // If the same messages with another picture are accepted, an image cannot be decoded. Otherwise the error is theirs.
+    await count(messages.map(withReadablePictures));
+    throw new DOMException(error.message, "InvalidStateError");
+  }
 }
 
 /** The tokens of the context of the model. */
@@ -35,23 +42,15 @@ export async function contextOf(engine: Engine, signal?: AbortSignal): Promise<n
   return (await engine.tokenize(request, { signal })).max_model_len;
 }
 
-/** Asks for an answer of no tokens: the images are decoded, and the model does not run. */
-async function measureWithImages(
-  engine: Engine,
-  request: { messages: readonly ChatRequestMessage[] },
-  signal: AbortSignal | undefined,
-): Promise<number> {
-  const body = { model: "default", ...request, max_tokens: 0, stream: false as const };
-  try {
-    return (await engine.chat.completions.create(body, { signal })).usage.prompt_tokens;
-  } catch (error) {
-    if (!isRefusal(error)) throw error;
-    const { code, message } = error;
-    // The message begins with the tokens of the context, and continues with those of the prompt.
-    const counts = code === "context_length_exceeded" ? message.match(/\d+(?= tokens)/g) : null;
-    if (counts?.[1] !== undefined) return Number(counts[1]);
-    // An image that cannot be decoded is numbered.
-    const isUnreadable = code === "invalid_value" && /image \d+: /.test(message);
-    throw isUnreadable ? new DOMException(message, "InvalidStateError") : error;
-  }
+/** A picture of one pixel. */
+const PICTURE = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///ywAAAAAAQABAAACAUwAOw==";
+
+const hasParts = ({ content }: ChatRequestMessage) => Array.isArray(content);
+
+function withReadablePictures(message: ChatRequestMessage): ChatRequestMessage {
+  const { content } = message;
+  if (!Array.isArray(content)) return message;
+  const part = (given: (typeof content)[number]) =>
+    given.type === "image_url" ? { ...given, image_url: PICTURE } : given;
+  return { ...message, content: content.map(part) };
 }

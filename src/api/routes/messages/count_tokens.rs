@@ -8,7 +8,7 @@ use super::parse::{self, Use};
 #[cfg(test)]
 use super::request;
 use crate::api::endpoint::Endpoint;
-use crate::api::error::{fault, rename_param};
+use crate::api::error::rename_param;
 use crate::api::http::{Request, Response};
 use crate::api::json::to_json;
 use crate::api::models::Purpose;
@@ -16,7 +16,7 @@ use crate::api::routes::route::{Route, Upstream};
 use crate::api::routes::tokens::ready;
 use crate::api::run::ids_of;
 use crate::text::LocalTime;
-use crate::{Error, RequestFault, Result};
+use crate::{Error, Result};
 
 pub(in crate::api) static ROUTE: Route = Route {
     path: "messages/count_tokens",
@@ -43,16 +43,12 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let now = LocalTime::new(host.now_ms() / 1000, host.utc_offset_minutes());
     let warn = |name: &str| endpoint.warn_unknown(name);
     let (mut plan, _) = parse::parse(&request.body, &endpoint.switches, now, Use::Count, warn)?;
-    if !plan.images.files.is_empty() {
-        let message = "messages: tokens of images are not counted";
-        let kind = RequestFault::UnsupportedParameter;
-        return Err(fault(kind, "messages", message));
-    }
+    plan.images.attach(&request.attachments)?;
     let prompt = plan.prompts.pop();
     let prompt = prompt.ok_or_else(|| Error::Internal("a message without a prompt".into()))?;
     let model = ready(endpoint, &plan.model).await?;
-    let pause = || host.sleep_ms(0);
-    let ids = ids_of(prompt, plan.prompt_tokens.add_special, &model, &pause).await;
+    let add_special = plan.prompt_tokens.add_special;
+    let ids = ids_of(prompt, &plan.images, add_special, &model, endpoint).await;
     let ids = ids.map_err(|error| rename_param(error, RENAMED))?;
     let count = MessageTokenCount {
         input_tokens: ids.len(),

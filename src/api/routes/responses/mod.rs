@@ -9,6 +9,7 @@
 //! tokens a message's log-probabilities list follows from `Piece::part_places`, the order of tokens and parts, not from
 //! how the text was divided.
 
+pub(super) mod compact;
 mod echo;
 mod event;
 pub(super) mod input_tokens;
@@ -69,6 +70,8 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     visitor.visit::<ResponseObject<'static>>();
     visitor.visit::<event::Numbered<'static>>();
     visitor.visit::<input_tokens::InputTokenCount>();
+    visitor.visit::<compact::CompactFields>();
+    visitor.visit::<compact::Compaction>();
 }
 
 /// The names that the run has for fields of this route.

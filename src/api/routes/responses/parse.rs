@@ -112,7 +112,7 @@ fn read_fields(body: &[u8], unknown: &mut UnknownFieldPolicy<'_>) -> Result<Fiel
     let fields = Body::parse_fields(body)?;
     unknown.check(fields.names(), known_fields)?;
     vendors::check(&fields)?;
-    check_unsupported(&fields)?;
+    check_unsupported(&fields, UNSUPPORTED)?;
     Ok(fields)
 }
 
@@ -142,8 +142,9 @@ fn check_truncation(fields: &Fields) -> Result<()> {
     Ok(())
 }
 
-fn check_unsupported(fields: &Fields) -> Result<()> {
-    for (name, reason) in UNSUPPORTED {
+/// Refuses the fields of a list of names and reasons, unless they are null or false.
+pub(super) fn check_unsupported(fields: &Fields, unsupported: &[(&str, &str)]) -> Result<()> {
+    for (name, reason) in unsupported {
         match fields.get(name) {
             None | Some(Value::Bool(false)) => {}
             Some(_) => {

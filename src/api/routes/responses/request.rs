@@ -138,7 +138,10 @@ pub(super) const UNSUPPORTED: &[(&str, &str)] = &[
         ResponseOwnFields::background.name,
         "answers are given at once, not later",
     ),
-    ("context_management", "the context is not compacted"),
+    (
+        "context_management",
+        "POST /responses/compact compacts a conversation",
+    ),
     ("conversation", "no conversations are stored"),
     ("moderation", "there is no moderation model"),
     (

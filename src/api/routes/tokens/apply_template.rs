@@ -56,6 +56,6 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let chat = conversation(endpoint, &mut fields)?;
     model::check_user(&fields)?;
     let model = ready(endpoint, &name).await?;
-    let prompt = text_of(chat, &model.tokenizer)?;
+    let prompt = text_of(chat, &model)?;
     Ok(Response::json(200, to_json(&RenderedTemplate { prompt })))
 }

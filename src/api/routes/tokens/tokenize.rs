@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::{conversation, ready, report_unknown};
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{fault, rename_param};
+use crate::api::fields::images::RequestImages;
 use crate::api::fields::kinds::{Flag, Shape, Text, flag, shape, text};
 use crate::api::fields::{
     Body, Field, Fields, Or, Prompt, PromptReader, conversation as messages, fields, functions,
@@ -122,7 +123,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     report_unknown(endpoint, fields.names(), TokenizeFields::names)?;
     let switches = &endpoint.switches;
     let name = model::read(&fields, switches)?;
-    let (field, prompt) = prompt_of(endpoint, &mut fields, prompts)?;
+    let (field, mut prompt) = prompt_of(endpoint, &mut fields, prompts)?;
     model::check_user(&fields)?;
     let add_special = add_special(&fields, switches, &prompt)?;
     if !TokenizeOwnFields::parse_special.read(&fields, switches)? {
@@ -133,9 +134,13 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let wants_texts = TokenizeOwnFields::return_token_strs.read(&fields, switches)?;
     let wants_pieces = TokenizeOwnFields::with_pieces.read(&fields, switches)?;
 
+    let mut images = match &mut prompt {
+        Prompt::Conversation(chat) => chat.images.take(),
+        _ => RequestImages::none(field),
+    };
+    images.attach(&request.attachments)?;
     let model = ready(endpoint, &name).await?;
-    let pause = || endpoint.host.sleep_ms(0);
-    let ids = ids_of(prompt, add_special, &model, &pause).await;
+    let ids = ids_of(prompt, &images, add_special, &model, endpoint).await;
     let tokens = ids.map_err(|error| rename_param(error, &[("prompt", field)]))?;
     let (count, max_model_len) = (tokens.len(), model.context_tokens);
     let label = |id: &u32| model.tokenizer.token_label(*id);

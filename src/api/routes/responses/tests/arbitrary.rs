@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{known_fields, parse_body};
+use crate::api::fields::compaction;
 use crate::api::routes::arbitrary;
 use crate::api::switches::Switches;
 
@@ -51,6 +52,7 @@ fn item() -> impl Strategy<Value = Value> {
         json!({"type": "reasoning", "summary": [{"type": "summary_text", "text": "d"}], "encrypted_content": "inpage:e"}),
         json!({"type": "function_call", "call_id": "f", "name": "g", "arguments": "{\"h\":1}"}),
         json!({"type": "function_call_output", "call_id": "f", "output": "i"}),
+        json!({"type": "compaction", "encrypted_content": compaction::encode("j")}),
     ];
     let change = prop::option::of((arbitrary::word(WORDS), arbitrary::json(WORDS)));
     (prop::sample::select(items), change).prop_map(|(mut item, change)| {

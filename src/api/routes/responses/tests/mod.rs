@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::parse::{Answer, parse};
 use super::request::{ResponseOwnFields, UnusedResponseFields, known_fields};
+use crate::api::fields::compaction;
 use crate::api::fields::input::InputFields;
 use crate::api::fields::{Constraint, Conversation};
 use crate::api::plan::Plan;
@@ -95,6 +96,56 @@ fn messages_of_all_roles() {
     }
     let refusal = json!({"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]});
     assert_eq!(messages(json!([refusal]))[0]["content"], "no");
+}
+
+#[test]
+fn a_compaction_joins_the_messages_of_the_user_beside_it() {
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let item =
+        json!({"type": "compaction", "id": "cmp_1", "encrypted_content": compaction::encode("s")});
+    let summary = "[Summary of our conversation so far]\ns\n[End of the summary]";
+    assert_eq!(messages(json!([item])), json!([user(summary)]));
+    let system = json!({"role": "system", "content": "i"});
+    let items = json!([
+        system,
+        user("a"),
+        user("b"),
+        item,
+        user("c"),
+        said("d"),
+        user("e")
+    ]);
+    let joined = user(&format!("a\n\nb\n\n{summary}\n\nc"));
+    assert_eq!(
+        messages(items),
+        json!([system, joined, said("d"), user("e")])
+    );
+    // Others stay apart.
+    let items = json!([user("a"), said("b"), item, said("c"), user("d"), user("e")]);
+    assert_eq!(
+        messages(items),
+        json!([
+            user("a"),
+            said("b"),
+            user(summary),
+            said("c"),
+            user("d"),
+            user("e")
+        ])
+    );
+    let image = json!({"type": "input_image", "image_url": "data:image/png;base64,AAAA"});
+    let items = json!([item, {"role": "user", "content": [image]}]);
+    let parts = json!([{"type": "text", "text": summary}, {"type": "image"}]);
+    assert_eq!(messages(items), json!([{"role": "user", "content": parts}]));
+    let damaged = json!({"type": "compaction", "encrypted_content": "x"});
+    for item in [
+        damaged,
+        json!({"type": "compaction", "encrypted_content": 1}),
+    ] {
+        assert_eq!(refused(json!({"input": [item]})).1, "input");
+    }
+    let trigger = json!({"input": [user("a"), {"type": "compaction_trigger"}]});
+    assert_eq!(refused(trigger), is(UnsupportedParameter, "input"));
 }
 
 fn reasoning(text: &str) -> Value {
