@@ -39,7 +39,7 @@ fn main(
         let count = min(WORKGROUP, length - base);
         var score = -3.0e38;
         if (local < count) {
-            let at = kv_row(table, base + local, 0u) / 4u + kv_head * VECTORS;
+            let at = kv_at(table, base + local, 0u, kv_head);
             score = 0.0;
             for (var i = 0u; i < VECTORS; i++) {
                 score += dot(query[i], kv_load(at + i));
@@ -64,7 +64,7 @@ fn main(
         }
         if (part < PARTS) {
             for (var i = part; i < count; i += PARTS) {
-                let at = kv_row(table, base + i, 1u) / 4u + kv_head * VECTORS;
+                let at = kv_at(table, base + i, 1u, kv_head);
                 sum += scores[i] * kv_load(at + vector);
             }
         }

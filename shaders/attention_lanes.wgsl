@@ -55,8 +55,8 @@ fn main(
     for (var base = firsts[0u] / 4u * 4u; base < length; base += 4u) {
         let places = vec4<u32>(base, base + 1u, base + 2u, base + 3u);
         let past = min(places, vec4<u32>(length - 1u));
-        let first = kv_row(table, base, 0u) / 4u + kv_head * VECTORS + lane;
-        let keys = vec4<u32>(first) + (past - vec4<u32>(base)) * (KV_DIM / 4u);
+        let first = kv_at(table, base, 0u, kv_head) + lane;
+        let keys = vec4<u32>(first) + (past - vec4<u32>(base)) * VECTORS;
         // Explicit zeros: Chromium 156 initializes a declared variable once, not in each iteration.
         var products = array<vec4<f32>, GROUP_TOKENS>();
         for (var i = 0u; i < LANE_VECTORS; i++) { // unrolled
@@ -87,7 +87,7 @@ fn main(
             peaks[t] = peak;
             totals[t] = totals[t] * corrections[t] + dot(weights[t], vec4<f32>(1.0));
         }
-        let values = keys + vec4<u32>(PAGE_TOKENS * KV_DIM / 4u);
+        let values = keys + vec4<u32>(KV_HEADS * PAGE_TOKENS * VECTORS);
         for (var i = 0u; i < LANE_VECTORS; i++) { // unrolled
             if (VECTORS % LANES == 0u || i * LANES + lane < VECTORS) {
                 let a = kv_load(values.x + i * LANES);

@@ -81,8 +81,8 @@ fn main(
     }
     if (has_last && !ONLY_QUERIES && first_head % (HEADS / KV_HEADS) == 0u && local < STORES) {
         let first = local * STORE_VECTORS;
-        let key_at = kv_row(table, position, 0u) / 4u + kv_head * VECTORS + first;
-        let value_at = kv_row(table, position, 1u) / 4u + kv_head * VECTORS + first;
+        let key_at = kv_at(table, position, 0u, kv_head) + first;
+        let value_at = kv_at(table, position, 1u, kv_head) + first;
         kv_store(key_at, key_vectors(token, kv_head, first, position));
         kv_store(value_at, value_vectors(token, kv_head, first));
     }
@@ -103,7 +103,7 @@ fn main(
         if (local < count) {
             let past = begin + local;
             let is_fresh = past >= fresh_begin;
-            let at = kv_row(table, past, 0u) / 4u + kv_head * VECTORS;
+            let at = kv_at(table, past, 0u, kv_head);
             for (var i = 0u; i < VECTORS; i++) {
                 var key: vec4<f32>;
                 if (is_fresh) {
@@ -160,7 +160,7 @@ fn main(
                     var vectors = kv_kept(value_vectors(token - (position - past), kv_head, first));
                     value = vectors[vector - first];
                 } else {
-                    value = kv_load(kv_row(table, past, 1u) / 4u + kv_head * VECTORS + vector);
+                    value = kv_load(kv_at(table, past, 1u, kv_head) + vector);
                 }
                 for (var g = 0u; g < GROUP; g++) { // unrolled
                     sums[g] += scores[g * BLOCK_TOKENS + i] * value;

@@ -32,5 +32,6 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
             values[i] = value_load(token, head, vector);
         }
     }
-    kv_store(kv_row(row_table(token), position, value) / 4u + first, values);
+    let at = kv_at(row_table(token), position, value, first / VECTORS);
+    kv_store(at + first % VECTORS, values);
 }

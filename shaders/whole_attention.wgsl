@@ -58,10 +58,9 @@ fn main(
         for (var base = begin_of(row_position(next), row_first(next)); base < tiles_end; base += TILE) {
             let count = min(TILE, tiles_end - base);
             for (var i = local; i < count * VECTORS; i += WORKGROUP) {
-                let vector = kv_head * VECTORS + i % VECTORS;
                 let key = base + i / VECTORS;
-                keys[i] = kv_load(kv_row(table, key, 0u) / 4u + vector);
-                values[i] = kv_load(kv_row(table, key, 1u) / 4u + vector);
+                keys[i] = kv_load(kv_at(table, key, 0u, kv_head) + i % VECTORS);
+                values[i] = kv_load(kv_at(table, key, 1u, kv_head) + i % VECTORS);
             }
             workgroupBarrier();
             if (table == own_table) {

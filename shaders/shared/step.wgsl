@@ -47,10 +47,3 @@ fn row_rotary(row: u32, part: u32) -> u32 {
     }
     return position + step[row_table(row) - 3u];
 }
-
-// Index of the first vector of the token at `position` in the KV cache
-// [page, k|v, page token, KV_DIM].
-fn kv_row(table: u32, position: u32, value: u32) -> u32 {
-    let page = step[table + position / PAGE_TOKENS];
-    return ((page * 2u + value) * PAGE_TOKENS + position % PAGE_TOKENS) * KV_DIM;
-}

@@ -41,8 +41,6 @@ pub fn kernel(table: MatrixShape) -> Kernel {
         .binding("step");
     let kernel = table
         .constants(table.bindings(kernel, "weights"))
-        // The module of the step also indexes the KV cache, which this kernel does not use.
-        .constant("KV_DIM", 0)
         .constant("WORKGROUP", WORKGROUP);
     step::layout(kernel)
         .module(wgsl!("shared/step"))

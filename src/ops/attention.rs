@@ -165,9 +165,9 @@ fn common(name: &str, shape: AttentionShape, format: KvFormat) -> Kernel {
         .binding("step")
         .constant("HEADS", shape.heads)
         .constant("KV_HEADS", shape.kv_heads)
-        .constant("Q_DIM", shape.q_dim())
-        .constant("KV_DIM", shape.kv_dim());
+        .constant("Q_DIM", shape.q_dim());
     in_step(kernel, shape)
+        .module(wgsl!("shared/kv/place"))
         .module(format.load_wgsl())
         .module(wgsl!("shared/soft_cap"))
 }
@@ -259,10 +259,12 @@ pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
         for head in 0..shape.heads {
             let at = token * dim + head * shape.head_dim;
             let query = &q[at..at + shape.head_dim];
-            let kv_at = head / (shape.heads / shape.kv_heads) * shape.head_dim;
+            let kv_head = head / (shape.heads / shape.kv_heads);
             let load = |other: usize, value: usize, vector: &mut [f32]| {
-                let at = step::kv_row(words, table, other, value, shape.kv_dim()) + kv_at;
-                format.load(memory, at, vector);
+                let place = step::kv_place(words, table, other);
+                let heads = [shape.kv_heads, shape.head_dim];
+                let at = format.head_at(place, value, kv_head, heads);
+                format.load(&memory[at..], 0, vector);
             };
             let scores = seen.clone().map(|other| {
                 load(other, 0, &mut vector);

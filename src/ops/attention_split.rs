@@ -129,6 +129,7 @@ pub fn kernels(
         .constant("STRIPES", STRIPES)
         .constant("STORE_VECTORS", format.store_vectors());
     let split = rope_kv::rotation(layout(split), rope, norm_eps)
+        .module(wgsl!("shared/kv/place"))
         .module(format.load_wgsl())
         .module(format.store_wgsl())
         .module(wgsl!("shared/soft_cap"))
@@ -137,7 +138,6 @@ pub fn kernels(
         .binding("partials")
         .binding("out")
         .constant("HEADS", shape.heads)
-        .constant("KV_DIM", shape.kv_dim())
         .constant("HEAD_DIM", shape.head_dim)
         .constant("WORKGROUP", WORKGROUP);
     let merge = attention::with_sinks(layout(merge), has_sinks).module(wgsl!("attention_merge"));

@@ -92,7 +92,6 @@ pub(super) fn kernel(shape: ConvShape, slot_words: usize, part: Part) -> Kernel 
         .constant("AT", shape.at)
         .constant("STRIDE", shape.stride)
         .constant("SLOT_WORDS", slot_words)
-        .constant("KV_DIM", 0)
         .constant_bool("GATED", shape.is_gated)
         .constant_bool("BY_ROWS", part == Part::Results)
         .constant_bool("CONVOLVES", part == Part::Whole)

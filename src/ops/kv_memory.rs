@@ -6,7 +6,7 @@ pub use inpage_cpu::lanes::kv::KvFormat;
 use super::{in_place::InPlace, step::PAGE_TOKENS};
 use crate::device::reserve_words;
 
-/// The KV cache of one layer: `[page, k|v, page token, kv_dim]`. A clone on the GPU shares the memory.
+/// The KV cache of one layer: `[page, k|v, KV head, page token, head_dim]`. A clone on the GPU shares the memory.
 #[derive(Debug, Clone)]
 pub struct KvMemory {
     words: InPlace,
@@ -30,17 +30,15 @@ impl KvMemory {
         }
     }
 
-    /// Uploads whole pages of rows `[page, k|v, page token, kv_dim]`.
-    pub(crate) fn of(rows: &[f32], kv_dim: usize, format: KvFormat, device: &Device) -> Self {
-        let mut words = vec![0; format.words(rows.len())];
-        for (i, row) in rows.chunks_exact(kv_dim).enumerate() {
-            format.store_at(&mut words, i * kv_dim, row);
-        }
+    /// Uploads whole pages `[page, k|v, KV head, page token, head_dim]`, where heads have `kv_dim` elements together.
+    pub(crate) fn of(elements: &[f32], kv_dim: usize, format: KvFormat, device: &Device) -> Self {
+        let mut words = vec![0; format.words(elements.len())];
+        format.store(&mut words, elements);
         Self {
             words: InPlace::upload(words, device),
             format,
             page_words: format.page_words(kv_dim),
-            context_tokens: rows.len() / (2 * kv_dim),
+            context_tokens: elements.len() / (2 * kv_dim),
         }
     }
 

@@ -34,7 +34,6 @@ pub fn kernel(cols: usize) -> Kernel {
         .binding("out")
         .binding("step")
         .constant("COLS", cols)
-        .constant("KV_DIM", 1)
         .constant("WORKGROUP", WORKGROUP);
     step::layout(kernel)
         .module(wgsl!("shared/step"))

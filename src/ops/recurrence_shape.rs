@@ -42,7 +42,6 @@ pub(super) fn constants(kernel: Kernel, shape: RecurrenceShape, stride: usize) -
         .constant("SHARE_AT", shape.shares[0])
         .constant("SHARE_STRIDE", shape.shares[1])
         .constant("STATE_AT", shape.state_at)
-        .constant("KV_DIM", 0)
         .constant("COLUMNS", COLUMNS)
         .constant("KEYS", keys(shape))
         .constant("WORKGROUP", WORKGROUP)

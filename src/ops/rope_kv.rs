@@ -144,6 +144,7 @@ pub fn kernel(shape: RopeShape, format: KvFormat, norm_eps: Option<f32>) -> Kern
         .constant("WORKGROUP", WORKGROUP);
     rotation(step::layout(kernel), shape, norm_eps)
         .module(wgsl!("shared/step"))
+        .module(wgsl!("shared/kv/place"))
         .module(format.load_wgsl())
         .module(format.store_wgsl())
         .module(wgsl!("rope_kv"))
@@ -164,7 +165,6 @@ pub(super) fn rotation(kernel: Kernel, shape: RopeShape, norm_eps: Option<f32>) 
         .binding("turns")
         .constant("HEADS", shape.heads)
         .constant("KV_HEADS", shape.kv_heads)
-        .constant("KV_DIM", shape.kv_dim())
         .constant("HEAD_DIM", shape.head_dim)
         .constant_bool("NEOX", shape.neox)
         .constant_bool("BY_PARTS", shape.by_parts)
@@ -239,11 +239,10 @@ pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
         if shape.only_queries {
             continue;
         }
-        let at = step::kv_row(words, table, position, 0, kv_dim);
+        let place = step::kv_place(words, table, position);
         let k = part(&heads.k, token, 1, kv_dim);
         heads.rotate(&k, 1, &mut keys, rotary, 1.0, shape);
-        format.store_at(memory, at, &keys);
-        let at = step::kv_row(words, table, position, 1, kv_dim);
+        format.store_heads(memory, place, 0, &keys, shape.head_dim);
         let mut v = part(&heads.v, token, 2, kv_dim);
         if let (true, Some(eps)) = (shape.norms_values, heads.norm.eps()) {
             for head in v.chunks_exact_mut(shape.head_dim) {
@@ -252,7 +251,7 @@ pub(super) fn twin(args: Arguments<Flex>) -> (FlexTensor, FlexTensor) {
                     .for_each(|v| *v *= (mean + eps).sqrt().recip());
             }
         }
-        format.store_at(memory, at, &v);
+        format.store_heads(memory, place, 1, &v, shape.head_dim);
     }
     (twin_output(out, [tokens, q_dim]), kv)
 }

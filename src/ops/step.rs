@@ -207,15 +207,8 @@ pub(super) fn advance_row(step: &mut [u32], row: usize) {
     step[ROWS + ROW_WORDS * row] += 1;
 }
 
-/// Index of the first element of the K (`value == 0`) or V (`1`) vector of the token at `position` in the KV
-/// cache `[page, k|v, page token, kv_dim]`: the CPU twin of `kv_row`.
-pub(super) fn kv_row(
-    step: &[u32],
-    table: usize,
-    position: usize,
-    value: usize,
-    kv_dim: usize,
-) -> usize {
-    let page = step[table + position / PAGE_TOKENS] as usize;
-    ((page * 2 + value) * PAGE_TOKENS + position % PAGE_TOKENS) * kv_dim
+/// The page and the page token of the token at `position` of the sequence with block table `table`.
+pub(super) fn kv_place(step: &[u32], table: usize, position: usize) -> (u32, usize) {
+    let page = step[table + position / PAGE_TOKENS];
+    (page, position % PAGE_TOKENS)
 }

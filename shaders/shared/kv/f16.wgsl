@@ -1,5 +1,5 @@
 // Vectors of a KV cache in f16. The kernel declares `kv: array<KvWord>` with the access it needs. A vector
-// is indexed in [page, k|v, page token, KV_DIM / 4].
+// is indexed in [page, k|v, KV head, page token, VECTORS].
 alias KvWord = vec2<u32>;
 
 // Converts by shifts, which is faster than unpack2x16float on software adapters and valid because stored

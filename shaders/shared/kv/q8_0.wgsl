@@ -1,6 +1,6 @@
 // Vectors of a KV cache in blocks of 32 elements of a head: an f32 scale, then 32 signed bytes. The kernel
 // declares `kv: array<KvWord>` with the access it needs. A vector is indexed in
-// [page, k|v, page token, KV_DIM / 4].
+// [page, k|v, KV head, page token, VECTORS].
 alias KvWord = u32;
 
 const BLOCK_VECTORS: u32 = 8u;

@@ -146,7 +146,6 @@ impl Kernel for Rope<'_> {
         let (q_dim, kv_dim) = (shape.q_dim(), shape.kv_dim());
         let mut rotation = Rotation::new(shape);
         let mut keys = vec![0.0; kv_dim];
-        let row_words = format.words(kv_dim);
         for (i, row) in input.rows.iter().enumerate() {
             rotation.turn_to::<L>(*row, input.turns);
             let q = part(input.qkv[0], shape, i, 0, q_dim);
@@ -159,10 +158,8 @@ impl Kernel for Rope<'_> {
             let k = part(input.qkv[1], shape, i, 1, kv_dim);
             rotation.rotate::<L>(k, input.norm, 1, 1.0, &mut keys);
             let page = row.pages()[row.position() / PAGE_TOKENS];
-            let token = row.position() % PAGE_TOKENS;
-            let at = format.row_at(page, 0, token, kv_dim);
-            format.store(&mut kv[at..][..row_words], &keys);
-            let at = format.row_at(page, 1, token, kv_dim);
+            let place = (page, row.position() % PAGE_TOKENS);
+            format.store_heads(kv, place, 0, &keys, shape.head_dim);
             let mut v = part(input.qkv[2], shape, i, 2, kv_dim);
             if let Some((_, eps)) = input.norm.filter(|_| shape.norms_values) {
                 let heads = v.chunks_exact(shape.head_dim);
@@ -172,7 +169,7 @@ impl Kernel for Rope<'_> {
                 }
                 v = &keys;
             }
-            format.store(&mut kv[at..][..row_words], v);
+            format.store_heads(kv, place, 1, v, shape.head_dim);
         }
     }
 }

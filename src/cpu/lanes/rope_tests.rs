@@ -169,32 +169,22 @@ fn check(
                 assert_close(q_out[(i * shape.heads + head) * dim + at], exact, 1e-6);
             }
         }
-        let at = format.row_at(
-            row.pages()[row.position() / 64],
-            0,
-            row.position() % 64,
-            shape.kv_dim(),
-        );
-        let mut stored = vec![0.0; shape.kv_dim()];
-        format.load(&kv[at..], 0, &mut stored);
+        let place = (row.pages()[row.position() / 64], row.position() % 64);
+        let head_at = |value, head| format.head_at(place, value, head, [shape.kv_heads, dim]);
         for head in 0..shape.kv_heads {
+            let mut stored = vec![0.0; dim];
+            format.load(&kv[head_at(0, head)..], 0, &mut stored);
             let from = &tensor[i * shape.stride[1] + shape.at[1] + head * dim..][..dim];
             let norm = norm.map(|(weights, eps)| (&weights[dim..], eps));
             let exact = exact(from, norm, turns, row.position(), shape, 1.0);
             for (at, exact) in exact.into_iter().enumerate() {
-                assert_close(stored[head * dim + at], exact, format.error());
+                assert_close(stored[at], exact, format.error());
             }
+            let values = &tensor[i * shape.stride[2] + shape.at[2] + head * dim..][..dim];
+            let mut encoded = vec![0; format.words(dim)];
+            format.store(&mut encoded, values);
+            assert_eq!(kv[head_at(1, head)..][..encoded.len()], encoded);
         }
-        let at = format.row_at(
-            row.pages()[row.position() / 64],
-            1,
-            row.position() % 64,
-            shape.kv_dim(),
-        );
-        let values = &tensor[i * shape.stride[2] + shape.at[2]..][..shape.kv_dim()];
-        let mut encoded = vec![0; words];
-        format.store(&mut encoded, values);
-        assert_eq!(kv[at..][..words], encoded);
     }
     let written = kv.iter().filter(|word| **word != 0xdead_beef).count();
     assert_eq!(

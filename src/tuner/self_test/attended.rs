@@ -91,8 +91,8 @@ fn sequences(
     let pages: [&[u32]; 2] = [&[2, 0], &[1]];
     let page_count = pages.iter().map(|pages| pages.len()).sum();
     let kv_dim = shape.kv_dim();
-    let kv_rows = wave(page_count * 2 * PAGE_TOKENS * kv_dim, 0.7);
-    let kv = KvMemory::of(&kv_rows, kv_dim, format, device);
+    let kv_elements = wave(page_count * 2 * PAGE_TOKENS * kv_dim, 0.7);
+    let kv = KvMemory::of(&kv_elements, kv_dim, format, device);
     let tokens = SEQUENCES.iter().sum();
     let mut step = Step::new(tokens, page_count, device);
     let segments = [0, 1].map(|i| Segment {
@@ -122,8 +122,8 @@ fn causal_and_seen_whole(
     let shape = shape(format, None);
     let (position, pages) = (2 * PAGE_TOKENS + 5, [1, 2, 0]);
     let kv_dim = shape.kv_dim();
-    let kv_rows = wave(pages.len() * 2 * PAGE_TOKENS * kv_dim, 0.7);
-    let mut kv = KvMemory::of(&kv_rows, kv_dim, format, device);
+    let kv_elements = wave(pages.len() * 2 * PAGE_TOKENS * kv_dim, 0.7);
+    let mut kv = KvMemory::of(&kv_elements, kv_dim, format, device);
     let segment = |position, tokens, is_seen_whole| Segment {
         position,
         tokens,

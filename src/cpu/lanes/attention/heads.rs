@@ -123,7 +123,7 @@ impl Heads<'_> {
                 let number = row.page(page);
                 let mut keys = parts.page_head(number, 0, self.kv_head);
                 let seers = [first, first + seen];
-                if decodes || !loads::<E, L>(keys, union, vectors) {
+                if decodes || !loads::<E, L>(keys, union) {
                     decode::<E, L>(keys, union, dim, scratch.decoded);
                     keys = decoded(scratch.decoded, stride);
                     scores::<F32, L>(scratch.q, keys, union, seers, scratch.scores);
@@ -134,7 +134,7 @@ impl Heads<'_> {
                 let weights = scratch.scores.add(first * PAGE_TOKENS);
                 let mut page_values = parts.page_head(number, 1, self.kv_head);
                 let sums = scratch.found.sums.add(first * stride);
-                if decodes || !loads::<E, L>(page_values, union, vectors) {
+                if decodes || !loads::<E, L>(page_values, union) {
                     decode::<E, L>(page_values, union, dim, scratch.decoded);
                     page_values = decoded(scratch.decoded, stride);
                     values::<F32, L>(weights, vectors, page_values, ranges, seen, sums);

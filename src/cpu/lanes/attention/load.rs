@@ -27,18 +27,17 @@ impl PageHead {
 
 /// Whether strips of the heads of tokens `begin..end` may be loaded without decoding them first.
 /// # Safety
-/// The page is in the format of `E`, and in memory, and heads have so many vectors.
+/// The page is in the format of `E`, and in memory.
 #[cfg_attr(target_arch = "wasm32", inline(never))]
 #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
 pub(super) unsafe fn loads<E: Elements, L: F32x8>(
     page: PageHead,
     [begin, end]: [usize; 2],
-    vectors: usize,
 ) -> bool {
     let mut loads = true;
     for token in begin..end {
         // SAFETY: the caller's.
-        loads &= unsafe { E::loads::<L>(page.head.add(token * page.stride), vectors) };
+        loads &= unsafe { E::loads::<L>(page.head.add(token * page.stride)) };
     }
     loads
 }

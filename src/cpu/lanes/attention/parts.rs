@@ -315,14 +315,12 @@ impl<'a> AttentionParts<'a> {
     /// A head of the K (`value == 0`) or the V (`1`) of a page, which is in memory.
     #[inline(always)]
     pub(super) fn page_head(&self, page: u32, value: usize, kv_head: usize) -> PageHead {
-        let kv_dim = self.kv_heads * self.head_dim;
-        let at = self.format.row_at(page, value, 0, kv_dim);
+        let heads = [self.kv_heads, self.head_dim];
+        let at = self.format.head_at((page, 0), value, kv_head, heads);
         PageHead {
             // In memory: see `new`.
-            head: self
-                .kv
-                .wrapping_add(at + self.format.words(kv_head * self.head_dim)),
-            stride: self.format.words(kv_dim),
+            head: self.kv.wrapping_add(at),
+            stride: self.format.words(self.head_dim),
         }
     }
 }

@@ -28,8 +28,11 @@ const SHAPES: [(&str, [usize; 3]); 2] =
     [("smollm2-135m", [9, 3, 64]), ("qwen3-0.6b", [16, 8, 128])];
 /// Rows of a step of a prompt.
 const PROMPT_ROWS: usize = 128;
+/// Layers whose caches a row of decode reads in turn.
+const LAYERS: usize = 24;
 
-/// Prints a line of JSON for each shape, context and kind of step, in a cache of f16. Times are microseconds per row of one
+/// Prints a line of JSON for each shape, context and kind of step, in the cache of one layer in f16, and one for each format where a
+/// row of decode reads the caches of many layers. Times are microseconds per row of one
 /// layer. Parts are measured alone, one KV head at a time, so their sum is not exactly the time of the whole.
 pub fn report(host: &dyn Host) {
     run(DecodesF16);
@@ -43,8 +46,18 @@ pub fn report(host: &dyn Host) {
             soft_cap: None,
         };
         for tokens in [128, 3840] {
+            if tokens > 128 {
+                for format in KvFormat::ALL {
+                    let us = decode_of_layers(host, shape, tokens, format);
+                    let name_of_format = format.name();
+                    host.print(&format!(
+                        "{{\"shape\":\"{name}\",\"context\":{tokens},\"layers\":{LAYERS},\
+                         \"format\":\"{name_of_format}\",\"us\":{us:.2}}}"
+                    ));
+                }
+            }
             for rows in [1, PROMPT_ROWS] {
-                let cache = Cache::new(shape, tokens);
+                let cache = Cache::new(shape, tokens, KvFormat::F16);
                 let whole = cache.whole(host, rows);
                 let seen: usize = (tokens - rows + 1..=tokens).sum();
                 let floor = (2 * seen * shape.q_dim()) as f64 / macs / rows as f64;
@@ -61,6 +74,28 @@ pub fn report(host: &dyn Host) {
             }
         }
     }
+}
+
+/// Microseconds per layer of a row of decode that reads the caches of several layers in turn, as a model does: they are larger
+/// than the caches of the processor.
+fn decode_of_layers(
+    host: &dyn Host,
+    shape: AttentionShape,
+    tokens: usize,
+    format: KvFormat,
+) -> f64 {
+    let cache = || Cache::new(shape, tokens, format);
+    let layers: Vec<Cache> = std::iter::repeat_with(cache).take(LAYERS).collect();
+    let rows = [Row::new(tokens - 1, &layers[0].pages)];
+    let mut out = vec![0.0; shape.q_dim()];
+    let us = least(host, || {
+        for Cache { q, words, .. } in &layers {
+            let q = &q[..shape.q_dim()];
+            attention(q, words, &rows, shape, format, &mut out);
+        }
+        black_box(&out);
+    });
+    us / LAYERS as f64
 }
 
 /// The least time of several runs, in microseconds.
@@ -97,15 +132,15 @@ impl Kernel for DecodesF16 {
             });
             let (mut decoded, mut loaded) = ([0.0; LANES], [0.0; LANES]);
             // SAFETY: these are eight elements.
-            let loads = unsafe {
+            unsafe {
                 L::decode_f16(words.as_ptr(), 1, decoded.as_mut_ptr());
                 for at in (0..LANES).step_by(L::Strip::LANES) {
                     let strip = L::Strip::load_f16(words.as_ptr().add(at / 2));
                     strip.store(loaded.as_mut_ptr().add(at));
                 }
-                L::loads_f16(words.as_ptr(), 1)
-            };
-            if !loads {
+            }
+            // The eight are all finite, or none is.
+            if !L::loads_f16(first) {
                 loaded = decoded;
             }
             for i in 0..LANES {
@@ -171,12 +206,12 @@ struct Cache {
 }
 
 impl Cache {
-    fn new(shape: AttentionShape, tokens: usize) -> Cache {
-        let format = KvFormat::F16;
+    fn new(shape: AttentionShape, tokens: usize, format: KvFormat) -> Cache {
         let pages: Vec<u32> = (0..tokens.div_ceil(PAGE_TOKENS) as u32).collect();
         let len = pages.len() * format.page_words(shape.kv_dim());
         let mut words = vec![0; len];
-        format.store(&mut words, &values_of(2 * len));
+        let elements = 2 * pages.len() * PAGE_TOKENS * shape.kv_dim();
+        format.store(&mut words, &values_of(elements));
         let scale = 3.0 / (shape.head_dim as f32).sqrt();
         let q = values_of(PROMPT_ROWS * shape.q_dim());
         Cache {

@@ -15,14 +15,13 @@ const PAGES: [u32; 10] = [3, 0, 4, 1, 9, 10, 5, 8, 6, 7];
 /// A cache with random rows in the pages of the sequence, and NaN or the like everywhere else and after token `last`.
 fn cache(shape: AttentionShape, format: KvFormat, last: usize) -> Vec<u32> {
     let kv_dim = shape.kv_dim();
-    let words = format.words(kv_dim);
     let mut kv = vec![u32::MAX; 11 * format.page_words(kv_dim)];
     for position in 0..=last {
         for value in 0..2 {
             let page = PAGES[position / PAGE_TOKENS];
-            let at = format.row_at(page, value, position % PAGE_TOKENS, kv_dim);
             let row = wave(kv_dim, (2 * position + value) as u64);
-            format.store(&mut kv[at..at + words], &row);
+            let place = (page, position % PAGE_TOKENS);
+            format.store_heads(&mut kv, place, value, &row, shape.head_dim);
         }
     }
     kv
@@ -37,7 +36,7 @@ fn exact(
     format: KvFormat,
     sinks: Option<&[f32]>,
 ) -> Vec<f64> {
-    let (dim, kv_dim) = (shape.head_dim, shape.kv_dim());
+    let dim = shape.head_dim;
     let is_seen = |other: &usize| match shape.window {
         None => true,
         Some(Window::Sliding(tokens)) => other.abs_diff(row.position()) < tokens,
@@ -46,9 +45,12 @@ fn exact(
     let seen = (row.first()..row.length()).filter(is_seen);
     let load = |past: usize, value: usize| {
         let page = PAGES[past / PAGE_TOKENS];
-        let at = format.row_at(page, value, past % PAGE_TOKENS, kv_dim);
-        let mut row = vec![0.0; kv_dim];
-        format.load(&kv[at..], 0, &mut row);
+        let mut row = vec![0.0; shape.kv_dim()];
+        for (kv_head, head) in row.chunks_exact_mut(dim).enumerate() {
+            let place = (page, past % PAGE_TOKENS);
+            let at = format.head_at(place, value, kv_head, [shape.kv_heads, dim]);
+            format.load(&kv[at..], 0, head);
+        }
         row
     };
     let rows: Vec<_> = seen.map(|past| (load(past, 0), load(past, 1))).collect();

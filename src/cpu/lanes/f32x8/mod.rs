@@ -39,11 +39,9 @@ pub(crate) trait F32x8: Copy {
     /// # Safety
     /// Eight values are writable.
     unsafe fn store(self, to: *mut f32);
-    /// Whether [`Strip::load_f16`] decodes all of this number of vectors of eight f16.
-    /// # Safety
-    /// The words are readable.
+    /// Whether [`Strip::load_f16`] decodes all f16 of a head whose first one is `first`. A head with NaN begins with NaN.
     #[inline(always)]
-    unsafe fn loads_f16(_from: *const u32, _vectors: usize) -> bool {
+    fn loads_f16(_first: u16) -> bool {
         true
     }
     /// Decodes this number of vectors of eight f16.

@@ -72,14 +72,8 @@ impl F32x8 for Simd128 {
     }
 
     #[inline(always)]
-    unsafe fn loads_f16(from: *const u32, vectors: usize) -> bool {
-        let mut largest = i16x8_splat(0);
-        for vector in 0..vectors {
-            // SAFETY: the caller's.
-            let halves = unsafe { v128_load(from.add(vector * LANES / 2).cast()) };
-            largest = i16x8_max(largest, v128_and(halves, i16x8_splat(0x7fff)));
-        }
-        !v128_any_true(i16x8_gt(largest, i16x8_splat(0x7bff)))
+    fn loads_f16(first: u16) -> bool {
+        first & 0x7fff < 0x7c00
     }
 
     #[inline(always)]

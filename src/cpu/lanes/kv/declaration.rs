@@ -14,11 +14,12 @@ pub(crate) trait Elements {
     /// The head has these elements, and `at` is a multiple of the lanes of a strip.
     unsafe fn load<S: Strip>(head: *const u32, at: usize) -> S;
 
-    /// Whether [`load`](Self::load) has the bits of [`decode`](Self::decode) for the first `vectors` vectors of the head.
+    /// Whether [`load`](Self::load) has the bits of [`decode`](Self::decode) for all elements of the head. A head with NaN begins
+    /// with NaN (`KvFormat::store_heads`), so this reads no other element.
     /// # Safety
-    /// The head has these elements.
+    /// The head has an element.
     #[inline(always)]
-    unsafe fn loads<L: F32x8>(_head: *const u32, _vectors: usize) -> bool {
+    unsafe fn loads<L: F32x8>(_head: *const u32) -> bool {
         true
     }
 

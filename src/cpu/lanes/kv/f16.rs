@@ -17,9 +17,9 @@ impl Elements for Format {
     }
 
     #[inline(always)]
-    unsafe fn loads<L: F32x8>(head: *const u32, vectors: usize) -> bool {
+    unsafe fn loads<L: F32x8>(head: *const u32) -> bool {
         // SAFETY: the caller's.
-        unsafe { L::loads_f16(head, vectors) }
+        L::loads_f16(unsafe { *head } as u16)
     }
 
     #[inline(always)]

@@ -52,9 +52,43 @@ impl KvFormat {
         elements / len * words
     }
 
-    /// The first word of the K (`value == 0`) or the V (`1`) of page token `token` on page `page`.
-    pub(crate) fn row_at(self, page: u32, value: usize, token: usize, kv_dim: usize) -> usize {
-        ((page as usize * 2 + value) * PAGE_TOKENS + token) * self.words(kv_dim)
+    /// The first word of KV head `kv_head` of the K (`value == 0`) or the V (`1`) of page token `token` on page `page`, in a
+    /// cache with `kv_heads` heads of `head_dim` elements.
+    pub fn head_at(
+        self,
+        (page, token): (u32, usize),
+        value: usize,
+        kv_head: usize,
+        [kv_heads, head_dim]: [usize; 2],
+    ) -> usize {
+        let head = (page as usize * 2 + value) * kv_heads + kv_head;
+        (head * PAGE_TOKENS + token) * self.words(head_dim)
+    }
+
+    /// Encodes the heads of the K (`value == 0`) or the V (`1`) of page token `token` on page `page`, `[kv_heads, head_dim]`
+    /// elements in `row`, into the words of a cache. A head with NaN begins with NaN: `Elements::loads` looks at no other element.
+    pub fn store_heads(
+        self,
+        words: &mut [u32],
+        place: (u32, usize),
+        value: usize,
+        row: &[f32],
+        head_dim: usize,
+    ) {
+        let kv_heads = row.len() / head_dim;
+        for (kv_head, head) in row.chunks_exact(head_dim).enumerate() {
+            let at = self.head_at(place, value, kv_head, [kv_heads, head_dim]);
+            let words = &mut words[at..][..self.words(head_dim)];
+            self.store(words, head);
+            if head
+                .iter()
+                .fold(false, |nan, element| nan | element.is_nan())
+            {
+                let mut marked = head.to_vec();
+                marked[0] = f32::NAN;
+                self.store(words, &marked);
+            }
+        }
     }
 
     /// Vectors of four elements that one lane of a GPU stores.
@@ -82,16 +116,10 @@ impl KvFormat {
         }
     }
 
-    /// Encodes a row whose first element is `first` of `words`.
-    pub fn store_at(self, words: &mut [u32], first: usize, row: &[f32]) {
-        let at = self.words(first);
-        self.store(&mut words[at..][..self.words(row.len())], row);
-    }
-
-    /// Encodes the elements of `row` into as many words as they need.
-    pub fn store(self, words: &mut [u32], row: &[f32]) {
-        assert_eq!(words.len(), self.words(row.len()));
-        (self.declaration().encode)(row, words);
+    /// Encodes elements, whole blocks of them, into as many words as they need.
+    pub fn store(self, words: &mut [u32], elements: &[f32]) {
+        assert_eq!(words.len(), self.words(elements.len()));
+        (self.declaration().encode)(elements, words);
     }
 }
 
@@ -113,12 +141,9 @@ mod tests {
     /// A row stored after another one and loaded in parts.
     fn kept(format: KvFormat, row: &[f32]) -> Vec<f32> {
         let mut words = vec![0; format.words(2 * row.len())];
-        format.store_at(&mut words, row.len(), row);
-        assert!(
-            words[..format.words(row.len())]
-                .iter()
-                .all(|word| *word == 0)
-        );
+        let (before, after) = words.split_at_mut(format.words(row.len()));
+        format.store(after, row);
+        assert!(before.iter().all(|word| *word == 0));
         let mut out = vec![f32::NAN; row.len()];
         let (head, tail) = out.split_at_mut(12.min(row.len()));
         format.load(&words, row.len(), head);
@@ -152,6 +177,30 @@ mod tests {
         let mut quants = row;
         quants[5] = 64.0;
         assert_eq!(kept(KvFormat::Q8_0, &row), quants);
+    }
+
+    #[test]
+    fn heads_with_nan_begin_with_it() {
+        let (kv_heads, head_dim, place) = (3, 64, (1, 5));
+        let mut row: Vec<f32> = (0..kv_heads * head_dim).map(|i| i as f32).collect();
+        row[head_dim + 37] = f32::NAN;
+        // Bytes have no NaN.
+        for format in [KvFormat::F32, KvFormat::F16] {
+            let mut words = vec![0; 2 * format.page_words(row.len())];
+            format.store_heads(&mut words, place, 1, &row, head_dim);
+            for (kv_head, head) in row.chunks_exact(head_dim).enumerate() {
+                let at = format.head_at(place, 1, kv_head, [kv_heads, head_dim]);
+                let mut stored = vec![0.0; head_dim];
+                format.load(&words[at..], 0, &mut stored);
+                assert_eq!(stored[0].is_nan(), kv_head == 1, "{format:?}");
+                let error = 2.0 * format.error() as f32 * head[head_dim - 1].abs();
+                let close = |(a, b): (&f32, &f32)| (a - b).abs() <= error;
+                assert!(
+                    kv_head == 1 || stored.iter().zip(head).all(close),
+                    "{format:?}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The paged KV cache of a layer, `[page, k|v, page token, kv_dim]`: the formats of its rows, where a row is, how a row is
-//! written. `attention` reads them.
+//! The paged KV cache of a layer, `[page, k|v, KV head, page token, head_dim]`: the formats of its heads, where a head is, how it is
+//! written. `attention` reads them. The tokens of a head are together, because attention reads a page head by head.
 //!
 //! A format is a file here and an entry of the list below: see `docs/adding-a-kv-format.md`.
 
