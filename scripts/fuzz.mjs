@@ -24,7 +24,7 @@ const CONCURRENCY = 2;
 
 export const targets = () => readdirSync(join(root, CORPUS)).sort();
 
-/** Why fuzzing is impossible here; undefined if it is possible. */
+/** The reason why fuzzing is impossible here; undefined if it is possible. */
 export function obstacle() {
   if (windows) return "the build with coverage needs a POSIX shell";
   if (!which("c++")) return "libFuzzer needs a C++ compiler (c++)";

@@ -49,7 +49,7 @@ async function modelsOf({ model, embeddings }) {
   return { chat: resolve(chat), embeddings: embeddings ?? real.miniLm };
 }
 
-/** What a visitor has chosen: `option` of its own, or the model of the catalog. */
+/** The choice of a visitor: `option` of its own, or the model of the catalog. */
 async function choiceOf(name, path, option) {
   if (option !== undefined) return JSON.stringify({ name: basename(path), option });
   const { catalog } = await import(pathToFileURL(join(root, "www/dist/catalog/models.js")));

@@ -1,4 +1,4 @@
-//! What the TypeScript reference describes: what the package exports, and the types that those name.
+//! The contents of the TypeScript reference: the exports of the package, and the types that those name.
 
 export * from "../www/src/exports.js";
 export type * from "../www/src/generated/types.js";

@@ -43,7 +43,7 @@ impl Access {
         Ok(())
     }
 
-    /// Why a request with these headers is refused, and the option that allows it. `None` if it is not refused.
+    /// The reason why a request with these headers is refused, and the option that allows it. `None` if it is not refused.
     pub fn refusal(&self, headers: &HeaderMap) -> Option<String> {
         let text = |name: HeaderName| {
             headers.get(name).map(|value| {

@@ -31,7 +31,7 @@ pub struct Held {
     bytes: usize,
 }
 
-/// Why there is no body.
+/// The reason why there is no body.
 pub enum BodyFault {
     /// The client left.
     Broken(hyper::Error),

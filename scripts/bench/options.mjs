@@ -51,7 +51,7 @@ const wrong = (message) => Object.assign(new Remediable(message, USAGE), { exitS
 /** A path relative to the user's working directory: npm runs scripts in the repository's folder. */
 export const fromUser = (path) => resolve(process.env.INIT_CWD ?? process.cwd(), path);
 
-/** What is measured: `texts`, `images` or `embeddings`. */
+/** The kind of measurement: `texts`, `images` or `embeddings`. */
 export function kindOf({ projector, embeddings }) {
   if (embeddings !== undefined) return "embeddings";
   return projector === undefined ? "texts" : "images";

@@ -149,7 +149,7 @@ export async function* measurePeers({
   }
 }
 
-/** What each kind of page reports. */
+/** The rates that each kind of page reports. */
 const RATES = {
   texts: ({ prefill_tps, decode_tps }) => ({
     prefill_tokens_per_s: prefill_tps.median,

@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 
-/** How often counts are read. A context that ends loses what it counted since the last time. */
+/** The time between two readings of the counts. A context that ends loses its counts since the last one. */
 const INTERVAL_MS = 250;
 
 /** A free port on the loopback address, for Chromium's debugging interface. */

@@ -44,7 +44,7 @@ PAIRS = [
     ("the end", ""),
     ("fox on hill", "x" * 40 + " the end " + "at the hill " * 8),
 ]
-# What llama.cpp's converter writes for Qwen3-Reranker, shortened.
+# The template that llama.cpp's converter writes for Qwen3-Reranker, shortened.
 TEMPLATE = (
     "<|im_start|>system\nAnswer yes or no.<|im_end|>\n<|im_start|>user\n<Query>: {query}\n"
     "<Document>: {document}<|im_end|>\n<|im_start|>assistant\n"

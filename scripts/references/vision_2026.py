@@ -306,7 +306,7 @@ def lfm2vl():
     file.add_vision_use_gelu(True)
     file.add_vision_image_size(5 * patch)
     file.add_vision_projector_scale_factor(2)
-    # Which the converter leaves out: it is 512 in all of the family's models.
+    # The converter leaves the key out: it is 512 in all of the family's models.
     file.add_uint32("clip.vision.preproc_image_size", tile)
     add_tensors(file, tensors)
     for name in ["depth", "num_heads", "spatial_merge_size"]:
@@ -471,7 +471,7 @@ def gemma4():
     file.add_vision_attention_layernorm_eps(vision.rms_norm_eps)
     file.add_vision_image_mean([0.0] * 3)
     file.add_vision_image_std([1.0] * 3)
-    # Which converters leave out: it is 280 in all of the family's models.
+    # Converters leave the key out: it is 280 in all of the family's models.
     file.add_uint32("clip.vision.max_rows", rows)
     add_tensors(file, tensors)
     preprocessor = {"max_soft_tokens": rows, "image_mean": [0.0] * 3, "image_std": [1.0] * 3}

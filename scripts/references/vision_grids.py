@@ -338,7 +338,7 @@ def qwen2vl():
 
     def add(file, vision):
         file.add_vision_embedding_length(vision.embed_dim)
-        # What the converter makes of the configuration. The tensors are wider.
+        # The width that the converter writes, from the configuration. The tensors are wider.
         file.add_vision_feed_forward_length(vision.hidden_size)
 
     def rows(pixels, grid):

@@ -45,7 +45,7 @@ BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
 CJK = "[一-龥\u3040-ゟ゠-ヿ]+"
 THREES = r"\d{1,3}(?=(?:\d{3})*\b)"
 
-# How each pre-tokenizer splits, from the models' own tokenizer.json.
+# The patterns of each pre-tokenizer, from the models' own tokenizer.json.
 CUTS = {
     "gpt-2": [GPT2],
     "mpt": [GPT2],

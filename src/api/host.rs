@@ -14,12 +14,12 @@ pub type DecodedImage = Pin<Box<dyn Future<Output = Result<Image, ImageError>>>>
 /// The file of an image that is being fetched. Dropping it ends the request.
 pub type FetchedImage = Pin<Box<dyn Future<Output = Result<Vec<u8>, ImageError>>>>;
 
-/// Why there are no pixels.
+/// The reason why there are no pixels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageError {
     /// The file or the URL cannot be used.
     Invalid(String),
-    /// This host cannot use any.
+    /// This host decodes no images.
     Unsupported(String),
 }
 

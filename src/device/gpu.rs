@@ -163,7 +163,7 @@ impl Gpu {
         &self.report
     }
 
-    /// Why the device was lost, if it was.
+    /// The reason why the device was lost; `None` if it was not.
     pub fn lost(&self) -> Option<String> {
         self.lost.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }

@@ -23,14 +23,14 @@ pub enum Event {
     },
     /// The candidate ended.
     Finished {
-        /// Why.
+        /// The reason why it ended.
         reason: FinishReason,
     },
     /// The candidate failed; others continue.
     Failed(Error),
 }
 
-/// Why a candidate ended (specification 6.1).
+/// The reason why a candidate ended (specification 6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FinishReason {
     /// A stop id, or a constraint after which nothing may follow.

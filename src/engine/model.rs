@@ -87,7 +87,7 @@ pub struct Row<'a> {
     pub input: Input<'a>,
 }
 
-/// Who chooses the tokens that follow the rows of a step.
+/// The side that chooses the tokens that follow the rows of a step: the host or the device.
 pub enum Chooser<'a> {
     /// The host: the step returns the logits after the last token of each row.
     Host,

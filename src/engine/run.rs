@@ -121,7 +121,7 @@ impl<M: CausalModel> Engine<M> {
         let Some(end_ms) = self.scheduler.next_end_ms() else {
             return woken.await;
         };
-        // Where a timer is a thread, it should not be set with every wake, and not for long.
+        // A timer may be a thread, so it is not set with every wake, and not for long.
         let set = self.timer.take().filter(|(at_ms, _)| *at_ms <= end_ms);
         let (at_ms, timer) = set.unwrap_or_else(|| {
             let left_ms = end_ms.saturating_sub(now_ms).clamp(1, PATIENCE_MS);

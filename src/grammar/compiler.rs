@@ -67,7 +67,7 @@ pub enum GrammarSource {
     Turn(Turn),
 }
 
-/// Why a source does not compile.
+/// The reason why a source does not compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrammarError {
     /// A message for humans.

@@ -1,5 +1,5 @@
 //! Whether a value is a JSON schema (specification 9.4): keywords of the drafts have the types that the drafts give them.
-//! What this crate can enforce of a schema is decided in `schema` and by the compiler.
+//! `schema` and the compiler decide which keywords this crate can enforce.
 
 use serde_json::{Map, Value};
 

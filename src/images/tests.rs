@@ -13,7 +13,7 @@ struct References {
     grids: Vec<Fitted>,
 }
 
-/// What `scripts/references/images_2026.py` makes.
+/// The hashes that `scripts/references/images_2026.py` writes.
 #[derive(Deserialize)]
 struct Later {
     grids_and_tiles: Vec<CutOrWhole>,

@@ -1,4 +1,4 @@
-//! Why a model is not loaded, judging by its header: the plan of the load, and the memory budget of the
+//! The reason why a model is not loaded, judging by its header: the plan of the load, and the memory budget of the
 //! options.
 
 use super::{
@@ -11,7 +11,7 @@ use crate::{Error, Result, ops::kv_memory::KvFormat, ops::step::PAGE_TOKENS, wei
 /// Shorter contexts are not suggested.
 const SHORTEST_CONTEXT: usize = 128;
 
-/// Why this build does not load the model on a device whose kernels see `max_binding_bytes` of a buffer:
+/// The reason why this build does not load the model on a device whose kernels see `max_binding_bytes` of a buffer:
 /// the error that a load ends with. `None` if the header shows no reason.
 pub fn refusal(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) -> Option<Error> {
     let planned = plan(gguf, options, max_binding_bytes).map(drop);
@@ -20,7 +20,7 @@ pub fn refusal(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) -> Opt
         .err()
 }
 
-/// Why this build does not load a vision tower on such a device, beside the text model of `text` if that is known. `None` if the
+/// The reason why this build does not load a vision tower on such a device, beside the text model of `text` if that is known. `None` if the
 /// headers show no reason.
 pub fn tower_refusal(
     gguf: &Gguf,

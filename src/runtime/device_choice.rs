@@ -28,7 +28,7 @@ pub enum DeviceChoice {
 pub struct ChosenDevice {
     /// The device.
     pub(super) device: ComputeDevice,
-    /// Why it is not a GPU, where a GPU would have been preferred.
+    /// The reason why it is not a GPU, where a GPU would have been preferred.
     pub(super) reason: Option<String>,
     /// The CPU, if it is to be used when no kernels compute correctly on the device.
     pub(super) fallback: Option<CpuOptions>,

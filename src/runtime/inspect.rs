@@ -85,7 +85,7 @@ pub struct ContainerReport {
     pub files: usize,
 }
 
-/// Why a model does not run.
+/// The reason why a model does not run.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(rename = "ModelRefusal"))]

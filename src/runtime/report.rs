@@ -35,7 +35,7 @@ pub struct LoadReport {
     /// The device on which it computes.
     #[serde(flatten)]
     pub device: DeviceReport,
-    /// Why it is not a GPU, where the device was chosen automatically and is not one.
+    /// The reason why it is not a GPU, where the device was chosen automatically and is not one.
     pub device_reason: Option<String>,
     /// The form of the kernels that was validated on the device.
     pub variant: String,

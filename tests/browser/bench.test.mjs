@@ -1,4 +1,4 @@
-//! What `npm run bench -- --projector` measures and prints, without the times, which depend on the machine.
+//! The output of `npm run bench -- --projector`, without the times, which depend on the machine.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -183,7 +183,7 @@ describe("in a page", { skip }, () => {
   }
 
   const run = (given) => page.evaluate((options) => run(options), given);
-  /** What the embedded model needs with these load options. */
+  /** The memory that the embedded model needs with these load options. */
   const needs = (load) =>
     page.evaluate(
       async (load) => (await inpage.inspectModel("embedded", { load })).model.memory.totalBytes,

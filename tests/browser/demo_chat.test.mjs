@@ -138,7 +138,7 @@ describe("the chat with a fake engine", () => {
     assert.equal(regenerating, 1, "only the last answer can be written again");
   });
 
-  /** What the page keeps of the last message of its only conversation. */
+  /** The stored form of the last message of the page's only conversation. */
   const stored = () =>
     page.evaluate(async () => {
       const outcome = (request) =>
@@ -617,7 +617,7 @@ describe("the chat without a template or a model", () => {
     await says(page, "#chat-state", /^No model is loaded/);
     assert.equal(await page.inputValue("#chat-text"), "Hello");
     assert.deepEqual(await texts(page), []);
-    // What was said is not true any more once a model is there.
+    // The notice is not true any more once a model is there.
     await context.unroute("**/models/tales.gguf");
     await page.click("#retry-load");
     await ready(page);

@@ -247,7 +247,7 @@ describe("the gallery of the demo", () => {
   });
 });
 
-/** Which colours are text on which. */
+/** Pairs of colours: that of text and that of its background. */
 const PAIRS = {
   ink: ["ground", "card", "accent-wash", "warn-wash", "bad-wash"],
   soft: ["ground", "card", "accent-wash", "warn-wash"],

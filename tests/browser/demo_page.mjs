@@ -20,7 +20,7 @@ export async function fakeDemo(models = []) {
   writeFileSync(
     join(folder, "catalog.js"),
     `export const catalog = ${JSON.stringify(models)};
-    // What it recommends is in its models, and scaled by a speed that was measured.
+    // The advice is a member of each model. A measured speed is scaled by the models' sizes.
     export const recommendModels = async ({ measured } = {}) => catalog.map((model) => {
       const { bytes } = catalog.find(({ name }) => name === measured?.model) ?? {};
       const tokensPerSecond = bytes && (measured.tokensPerSecond * bytes) / model.bytes;

@@ -27,7 +27,7 @@ describe("the search in the visitor's own text", () => {
     await page.fill("#search-model-url", `${harness.origin}/models/tales.gguf?embeddings`);
     await page.press("#search-model-url", "Enter");
     await says(page, "#search-model-state", /^tales\.gguf is ready\.$/);
-    // What was said of the model is not true any more.
+    // The notice about the model is not true any more.
     assert.equal(await page.textContent("#search-state"), "");
     await page.press("#search-query", "Enter");
     await says(page, "#search-state", /^There is no text/);

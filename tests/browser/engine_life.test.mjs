@@ -1,4 +1,4 @@
-//! How an engine starts, fails, recovers and ends, with a fake engine behind the real worker host. Every test creates
+//! The life of an engine: start, failure, recovery and end, with a fake engine behind the real worker host. Every test creates
 //! its own engines, all in one page.
 
 import assert from "node:assert/strict";

@@ -1,4 +1,4 @@
-//! Which URLs `engine.fetch` answers, by the place where it runs. No browser is needed.
+//! The URLs that `engine.fetch` answers, by the place where it runs. No browser is needed.
 
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
@@ -23,7 +23,7 @@ afterEach(() => {
   delete globalThis.document;
 });
 
-/** Which of `inputs` are answered by the engine. */
+/** The `inputs` that are answered by the engine. */
 const answered = (inputs, origins = []) =>
   inputs.filter((input) => isAnswered(urlOf(input), BASE_PATHS, origins));
 

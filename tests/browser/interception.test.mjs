@@ -1,4 +1,4 @@
-//! What the service worker intercepts and what reaches the network. A server that stands in for a remote API records what
+//! The requests that the service worker intercepts, and those that reach the network. A server that stands in for a remote API records what
 //! leaves the page. The engine is a fake one.
 
 import assert from "node:assert/strict";

@@ -9,7 +9,7 @@ import { startHarness, wasmIsBuilt } from "./harness.mjs";
 
 const skip = !wasmIsBuilt && "skipped: the wasm module is not built";
 const CDN = "https://cdn.jsdelivr.net/**";
-/** What `www/measure/peers.js` uses of wllama; `isEndless` generations end with their signal. */
+/** The part of wllama that `www/measure/peers.js` uses; `isEndless` generations end with their signal. */
 const fakeWllama = (isEndless) => `export class Wllama {
   async loadModel([file]) { if (file.size < 1000) throw new Error("no model"); }
   async createCompletion({ onData, max_tokens, abortSignal }) {
@@ -22,7 +22,7 @@ const fakeWllama = (isEndless) => `export class Wllama {
   }
   async exit() { globalThis.exits = (globalThis.exits ?? 0) + 1; }
 }`;
-/** What it uses of transformers.js. */
+/** The part of transformers.js that it uses. */
 const ENDLESS_TRANSFORMERS = `export const env = {};
 export class Tensor {}
 export class InterruptableStoppingCriteria { interrupt() { this.interrupted = true; } }

@@ -1,4 +1,4 @@
-//! How a model's bytes are read: files, range requests, the cache and resumed downloads. The fake engine reads all of
+//! The reading of a model's bytes: files, range requests, the cache and resumed downloads. The fake engine reads all of
 //! the source, in small and large pieces, and reports the digest.
 
 import assert from "node:assert/strict";

@@ -19,7 +19,7 @@ const skip = !wasmIsBuilt && "skipped: the wasm module is not built";
 describe("several models with the real engine", { skip }, () => {
   let harness;
   let page;
-  /** What each model needs, as the engine reports it. */
+  /** The memory that each model needs, as the engine reports it. */
   let needs;
 
   before(async () => {

@@ -7,7 +7,7 @@ import { startHarness, wasmIsBuilt } from "./harness.mjs";
 describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not built" }, () => {
   let harness;
   let page;
-  /** What the undisturbed engine on the GPU answers to `body`. */
+  /** The answer of the undisturbed engine on the GPU to `body`. */
   let expected;
 
   before(async () => {

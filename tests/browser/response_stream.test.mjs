@@ -1,4 +1,4 @@
-//! How `engine.responses.create` reads the events of a response. No browser is needed: the answers are written here.
+//! The reading of a response's events by `engine.responses.create`. No browser is needed: the answers are written here.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -26,7 +26,7 @@ const frame = (event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n
 const created = { type: "response.created", sequence_number: 0 };
 const delta = { type: "response.output_text.delta", delta: "a", sequence_number: 1 };
 
-/** What the iteration yields, and the error that ends it. */
+/** The items of the iteration, and the error that ends it. */
 async function read(frames) {
   const { responses } = answeredWith(frames);
   const events = [];

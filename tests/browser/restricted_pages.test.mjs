@@ -24,7 +24,7 @@ try {
 }
 </script>`;
 
-/** What the engine of a page with this policy says. */
+/** The answer or the error of the engine of a page with this policy. */
 async function saidUnder(policy) {
   const tab = await (await harness.browser.newContext()).newPage();
   const html = `<!doctype html><meta http-equiv="Content-Security-Policy" content="${policy}">${SCRIPT}`;

@@ -1,6 +1,6 @@
 //! The second load of a model with the real engine: what the first one found out about the GPU's kernels is believed, but only
 //! where it applies. What counts is which work is done, not how long it takes (`scripts/second_load.mjs` measures that).
-//! When it is kept at all is tested in tests/delivery/kept_kernels.test.mjs.
+//! The conditions under which it is kept are tested in tests/delivery/kept_kernels.test.mjs.
 
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
@@ -118,7 +118,7 @@ describe("a second load", { skip: !wasmIsBuilt && "the wasm module is not built"
     assert.deepEqual(await readNotes(), [note], "the note stays as it is");
   });
 
-  // What else is a condition, and what is no choice at all, is tested in src/runtime/kernel_choice.rs.
+  // Other conditions, and invalid choices, are tested in src/runtime/kernel_choice.rs.
   test("believes nothing of another device", async () => {
     await changeNote(forged());
     assertBelieves((await load({ inContext: context })).result);

@@ -1,4 +1,4 @@
-//! Which URLs belong to the endpoint, and how sets of them are written into a script's URL. No browser is needed.
+//! The URLs that belong to the endpoint, and the form of sets of them in a script's URL. No browser is needed.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

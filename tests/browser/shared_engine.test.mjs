@@ -30,7 +30,7 @@ async function openTab(options = {}) {
   return tab;
 }
 
-/** How many engine workers `tab` runs. */
+/** The number of engine workers that `tab` runs. */
 const workersOf = (tab) => tab.workers().length;
 
 const complete = (tab, prompt, stream = false) =>

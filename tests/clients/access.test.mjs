@@ -1,4 +1,4 @@
-//! Which web pages the native server answers. Pages of other sites must not use it, neither by CORS nor by DNS rebinding.
+//! The web pages that the native server answers. Pages of other sites must not use it, neither by CORS nor by DNS rebinding.
 
 import assert from "node:assert/strict";
 import { request } from "node:http";

@@ -20,7 +20,7 @@ export async function buildPackage() {
   }
 }
 
-/** How often Firefox is asked for new results. */
+/** The time between two questions to Firefox for new results. */
 const POLL_MS = 200;
 
 /**

@@ -11,7 +11,7 @@ export const CHAT = "/v1/chat/completions";
 export const T =
   "{% if tools %}{{ tools | length }} tools\n{% endif %}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}";
 
-/** What T makes of messages. */
+/** The prompt that T makes of messages. */
 export const rendered = (messages) =>
   `${messages.map(({ role, content }) => `${role}: ${content}\n`).join("")}assistant:`;
 

@@ -8,7 +8,7 @@ export class EventParser {
   data = [];
   /** Comment lines. */
   comments = [];
-  /** How many comments came before the first event. */
+  /** The number of comments before the first event. */
   leadingComments = 0;
 
   #decoder = new TextDecoder("utf-8", { fatal: true });

@@ -13,7 +13,7 @@ const RESET = [
   { switches: {} },
 ];
 
-/** What the model behind a door is for. One that sees generates text, too. */
+/** The purpose of the model behind a door. One that sees generates text, too. */
 async function purposeOf(context) {
   const { data } = (await context.request("/v1/models")).body;
   const { capabilities } = data.find(({ id }) => id === context.info.modelId);

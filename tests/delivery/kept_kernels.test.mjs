@@ -1,4 +1,4 @@
-//! What an engine found out about the GPU's kernels, kept for the next visit in Chromium's file system: when the next
+//! The results of an engine about the GPU's kernels, kept for the next visit in Chromium's file system: when the next
 //! engine gets it. The fake engine says what it has got. That the real one does less work then is tested in
 //! tests/browser/second_load.test.mjs.
 

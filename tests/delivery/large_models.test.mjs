@@ -12,7 +12,7 @@ import { startHarness, wasmIsBuilt } from "../browser/harness.mjs";
 
 const MIB = 1 << 20;
 const SMALL = readFileSync(join(root, "tests/parity/models/llama.gguf"));
-/** What the wasm module may hold while it loads; the rest of the model is on the GPU or not there yet. */
+/** The memory that the wasm module may hold while it loads; the rest of the model is on the GPU or not there yet. */
 const MOST_WASM_BYTES = 128 * MIB;
 
 describe("large models", { skip: !wasmIsBuilt && "the wasm module is not built" }, () => {
@@ -83,7 +83,7 @@ describe("large models", { skip: !wasmIsBuilt && "the wasm module is not built" 
       assert.ok(shift % 32 === 0 && sizeBytes > 2 ** 32);
       page = await harness.open();
       await page.evaluate(() => {
-        /** What the model answers, with numbers that depend on every weight. */
+        /** The answer of the model, with numbers that depend on every weight. */
         window.answersOf = async (model) => {
           const engine = await inpage.createEngine({ model });
           const prompt = [1, 2, 3, 4, 5, 6, 7, 8, 9];

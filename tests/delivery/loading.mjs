@@ -8,7 +8,7 @@ export const URL_OF_MODEL = "https://models.example/dir/model.gguf";
 /** The size of chunks in these tests. The package's chunks have 4 MiB. */
 export const CHUNK = 8 * 1024;
 
-/** How much arrives from the network at once. */
+/** The bytes that arrive from the network at once. */
 export const PIECE = 3000;
 
 export const hexOf = (bytes) => createHash("sha256").update(bytes).digest("hex");

@@ -2,7 +2,7 @@
 
 const failure = (name, message = name) => new DOMException(message, name);
 
-/** What `caches` is; the caches of all tabs of a browser are in one instance. */
+/** A stand-in for the global `caches`. One instance has the caches of all tabs of a browser. */
 export class MemoryCaches {
   /** The caches by name; each has responses by URL. */
   caches = new Map();

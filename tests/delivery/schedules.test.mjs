@@ -9,7 +9,7 @@ import { CHUNK, URL_OF_MODEL, hexOf, load } from "./loading.mjs";
 import { MemoryBrowser } from "./memory_browser.mjs";
 import { randomBytes, seeded } from "./random.mjs";
 
-/** How many schedules run, by the storage that the browser has. */
+/** The number of schedules that run, by the storage that the browser has. */
 const SCHEDULES = { opfs: 1000, cache: 300 };
 
 /** The file before and after it changes on the server. */

@@ -49,7 +49,7 @@ impl Crate {
         self.modules.insert(path.clone(), imports(&items, &path));
     }
 
-    /// Which files each file uses. Re-exports are followed to the file that defines the item.
+    /// The files that each file uses. Re-exports are followed to the file that defines the item.
     pub fn edges(&self) -> BTreeMap<String, BTreeSet<String>> {
         let edges = self.modules.iter().map(|(user, imports)| {
             // Items that are used of an imported module are also among the paths. Importing a module is not a use.

@@ -54,7 +54,7 @@ before(async () => {
 
 after(() => browser?.close());
 
-/** What the page reports of a completion; of the whole site all responses have the policy. */
+/** The report of the page on a completion; of the whole site all responses have the policy. */
 async function visit(contentSecurityPolicy) {
   const headers = { "Content-Security-Policy": contentSecurityPolicy };
   const server = await serve({ mounts: { "/": `${folder}/` }, headers });

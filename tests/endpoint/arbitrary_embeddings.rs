@@ -101,7 +101,7 @@ async fn send(server: &Server, body: &[u8]) -> Reply {
     read(server.handler.handle(request).await).await
 }
 
-/// How many inputs a valid value of `input` has.
+/// The number of inputs of a valid value of `input`.
 fn count(input: &Value) -> usize {
     match input {
         Value::Array(elements) if !elements[0].is_number() => elements.len(),

@@ -308,7 +308,7 @@ fn the_last_message_can_be_continued() {
     }
 }
 
-/// What follows the content in the template may contain it.
+/// The text that follows the content in the template may contain it.
 #[test]
 fn a_continued_message_ends_where_its_content_ends() {
     serve_default(async |server| {
@@ -535,7 +535,7 @@ fn arguments_follow_parameters_and_a_cut_call_is_a_call() {
             json!({"type": "object", "properties": {"a": {"enum": [12]}}, "required": ["a"]});
         let tool =
             json!([{"type": "function", "function": {"name": "f", "parameters": parameters}}]);
-        // What the model would say is no valid call.
+        // The text that the model would write is no valid call.
         let invalid = bytes("{\"name\":\"f\",\"arguments\":{\"a\":13}}");
         server
             .plan

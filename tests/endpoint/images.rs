@@ -162,7 +162,7 @@ fn case_112_files_of_all_formats() {
     });
 }
 
-/// How three families take images, and their control tokens.
+/// The form of images in three families, and their control tokens.
 fn families() -> [(ImageFormat, [&'static str; 3]); 3] {
     let tiles = ImageFormat {
         markup: &TILE_MARKUP,

@@ -1,4 +1,4 @@
-//! What Open Responses (version 2026-04-24, openresponses.org) demands of a response, its items and its events, and of a
+//! The demands of Open Responses (version 2026-04-24, openresponses.org) on a response, its items and its events, and on a
 //! compaction: required members and types, in a notation of this file. It knows nothing of requests and of what the values mean.
 //!
 //! The published schema differs from itself in two places; here is what OpenAI's clients read: the events of reasoning are called
@@ -220,7 +220,7 @@ pub fn check(name: &str, value: &Value) {
     }
 }
 
-/// What is wrong with the members of an object.
+/// The first fault of the members of an object.
 fn fault_of_members(members: &str, value: &Value) -> Option<String> {
     let Some(object) = value.as_object() else {
         return Some(format!("{value} is no object"));
@@ -239,7 +239,7 @@ fn fault_of_members(members: &str, value: &Value) -> Option<String> {
     })
 }
 
-/// What is wrong with a value that has one of several types: the fault of the last one.
+/// The fault of a value that has none of several types: that for the last type.
 fn fault_of_types(types: &str, value: &Value) -> Option<String> {
     if let Some(of) = types.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
         let Some(elements) = value.as_array() else {

@@ -1,4 +1,4 @@
-//! What profiles of vendors change in answers (specification 14). Their columns are tested beside the switches.
+//! The effects of vendors' profiles on answers (specification 14). Their columns are tested beside the switches.
 
 use serde_json::json;
 
@@ -94,7 +94,7 @@ fn mistralrs_answers_422_and_lists_contents() {
             let bytes = &entry["top_logprobs"][0]["bytes"];
             assert!(bytes.is_array());
         }
-        // What the bias forces is the byte 1.
+        // The bias forces the byte 1.
         assert_eq!(content[5]["bytes"], json!([1]));
     });
 }

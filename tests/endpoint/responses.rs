@@ -78,7 +78,7 @@ fn response_of(events: &[Value]) -> Value {
     assert_eq!(created["response"]["status"], "in_progress");
     assert_eq!(created["response"]["output"], json!([]));
     let mut output: Vec<Value> = Vec::new();
-    // How far the last item is: 0 over, 1 begun, 2 with an open part, 3 with a text that is over, 4 with a part that is.
+    // The state of the last item: 0 over, 1 begun, 2 with an open part, 3 with a text that is over, 4 with a part that is.
     let mut stage = 0;
     for event in middle {
         let kind = event["type"].as_str().unwrap();
@@ -405,7 +405,7 @@ fn reasoning_is_an_item_of_its_own() {
         let members =
             json!({"max_output_tokens": null, "include": ["reasoning.encrypted_content"]});
         let object = whole(server, &members).await;
-        // What is sent back is the reasoning again.
+        // The reasoning that is sent back is reasoning again.
         let mut item = object["output"][0].clone();
         item["content"] = Value::Null;
         server.set_template(Some("{{ messages[0].reasoning_content }}"));

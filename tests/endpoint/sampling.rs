@@ -150,7 +150,7 @@ fn messages_have_a_limit_of_tokens_by_default() {
         assert_eq!(tokens(server, json!({"max_tokens": 12})).await, 12);
         assert_eq!(tokens(server, json!({"min_tokens": 11})).await, 11);
         assert_eq!(tokens(server, json!({"n_predict": -1})).await, all);
-        // What the model says takes precedence, but for a request.
+        // The model's recommendation takes precedence over everything but the request.
         server.recommend(SamplingDefaults {
             max_tokens: Some(5),
             ..SamplingDefaults::default()

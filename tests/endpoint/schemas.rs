@@ -1,4 +1,4 @@
-//! What a schema demands of the output, on every route that takes one (specification 9.2). The meaning of schemas in
+//! The demands of a schema on the output, on every route that takes one (specification 9.2). The meaning of schemas in
 //! detail is tested in `src/grammar`.
 
 use inpage::api::Request;

@@ -36,7 +36,7 @@ fn a_regular_expression_ends_a_choice_where_it_matches() {
                 "ab12c",
                 json!("[0-9]c"),
             ),
-            // What may begin a match is held back, and released at the end.
+            // Text that may begin a match is held back, and released at the end.
             ("ab12", json!({"stop_regex": "b.*x"}), "ab12", Value::Null),
             ("aéb", json!({"stop_regex": "é"}), "a", json!("é")),
             // The first stop that ends counts, and the longer one of two.

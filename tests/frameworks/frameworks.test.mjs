@@ -19,7 +19,7 @@ const env = { ...process.env, NEXT_TELEMETRY_DISABLED: "1", ASTRO_TELEMETRY_DISA
 
 let archive;
 let browser;
-/** What the model writes, by the package in this process. */
+/** The text of the model, by the package in this process. */
 let story;
 
 before(async () => {

@@ -217,7 +217,7 @@ pub fn matrices(
     })
 }
 
-/// How far results of attention may differ. Devices may round keys and values to either side.
+/// The tolerance of results of attention. Devices may round keys and values to either side.
 pub fn tolerance(format: KvFormat) -> f32 {
     format.tolerance() / 5.0
 }

@@ -20,7 +20,7 @@ use crate::{
 /// Columns of the inputs before the first query, and words of a slot before the state.
 const BEFORE: usize = 4;
 
-/// Where an op computes, and with which kernels.
+/// The device of an op, and its kernels.
 type On<'a> = (&'a Device, Variant);
 
 /// A recurrence, its columns, and the numbers of its heads.

@@ -1,4 +1,4 @@
-//! What the device refuses: operations of burn, whose kernels a compiler would have to make.
+//! The operations of burn that the device refuses, because a compiler would have to make their kernels.
 
 use burn::tensor::Tensor;
 use inpage::device::read;

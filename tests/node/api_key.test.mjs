@@ -1,4 +1,4 @@
-//! Where `inpage serve` gets its key from, and what it says about keys that cannot be used.
+//! The sources of the key of `inpage serve`, and the errors for keys that cannot be used.
 
 import assert from "node:assert/strict";
 import { chmodSync, writeFileSync } from "node:fs";

@@ -119,7 +119,7 @@ test("a file is read behind its first 4 GiB, and not after it has changed", asyn
   assert.equal(await fileSource(join(path, "none")), undefined);
 });
 
-/** How many programs ask for a lock at the same time, and how often. */
+/** The number of programs that ask for a lock at the same time, and the number of requests of each. */
 const CONTENDERS = 4;
 const ROUNDS = Number(process.env.INPAGE_LOCK_ROUNDS ?? 150);
 

@@ -101,7 +101,7 @@ test("a sampling mode is a temperature and a number of tokens", async () => {
   assert.deepEqual([own.samplingMode, own.temperature, own.topK], [null, 0, 4]);
   await own.prompt("One day");
   assert.deepEqual([asked[1].temperature, asked[1].top_k], [0, 4]);
-  // What the model's makers recommend.
+  // The values that the model's makers recommend.
   const usual = await LanguageModel.create();
   assert.deepEqual([usual.samplingMode, usual.temperature], ["balanced", undefined]);
   await usual.prompt("One day");

@@ -14,12 +14,12 @@ const MIB = 1 << 20;
 const HONEST_CLIENTS = 8;
 
 /**
- * How much longer an honest answer may take than alone. A reader that stalls blocks a server without these limits for as
+ * The factor by which an honest answer may take longer than alone. A reader that stalls blocks a server without these limits for as
  * long as it stays, which is for ever here.
  */
 const MULTIPLE = 240;
 
-/** What the attacks may add to the program's memory, in bytes. */
+/** The memory that the attacks may add to that of the program, in bytes. */
 const MEMORY_BYTES = 150 * MIB;
 
 /** Every event contains the model's name. It makes them so large that the buffers of the system are soon full. */
@@ -80,7 +80,7 @@ async function attack(act) {
 const next = (socket, event) => new Promise((resolve) => socket.once(event, resolve));
 
 const ATTACKS = {
-  /** Who does not read does not see either that the connection is closed, so it comes again after a time. */
+  /** A client that does not read does not notice that the connection is closed, so it connects again after a time. */
   async stalledReader(socket) {
     socket.write(postOf(PATH, HEAVY, KEY));
     await pause(4000);

@@ -1,4 +1,4 @@
-//! What `inpage serve` reads and keeps of requests: checks before the body, budgets, times, turns. The endpoint is real where
+//! The limits of `inpage serve` on requests: checks before the body, budgets, times, turns. The endpoint is real where
 //! its answers matter, else a function.
 
 import assert from "node:assert/strict";

@@ -1,4 +1,4 @@
-//! What is tested in browsers other than Chromium: the service worker, aborts, offline visits with a fake engine, and the
+//! The tests for browsers other than Chromium: the service worker, aborts, offline visits with a fake engine, and the
 //! real engine. Which browser is the caller's concern.
 
 import assert from "node:assert/strict";

@@ -58,7 +58,7 @@ async function runIn(app, program, args) {
 const compile = (compiler, config) => (app) =>
   runIn(app, process.execPath, [join(folder, "compile.mjs"), compiler, config]);
 
-/** Where a page of the app is that needs no build: Vite's development server. */
+/** The address of a page of the app that needs no build: that of Vite's development server. */
 export async function startVite(name, app) {
   const vite = name === "vite" ? await import("vite") : await installedModule(name);
   const server = await vite.createServer({ root: app, logLevel: "warn", server: { port: 0 } });

@@ -73,7 +73,7 @@ describe("an app built with", { skip }, () => {
     return app;
   }
 
-  /** What the app at an address writes. */
+  /** The text that the app at an address writes. */
   async function textAt(origin) {
     const page = await browser.newPage();
     const faults = [];

@@ -114,7 +114,7 @@ async function visit(folder, isolated) {
     await state(/^Ready on /);
     const ready = await page.locator("#state").textContent();
     const processors = await page.evaluate(() => navigator.hardwareConcurrency);
-    // Where the machine has a GPU, that is used.
+    // The GPU of the machine is used if there is one.
     if (/CPU/.test(ready))
       assert.match(ready, new RegExp(`threads: ${Math.min(processors, 8)}\\.`));
     await page.click("#generate");

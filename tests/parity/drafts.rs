@@ -308,7 +308,7 @@ fn drafts_of_a_smaller_model_do_not_change_tokens() {
 
 const MTP: &str = "2026/qwen35-mtp-Q4_0.gguf";
 
-/// What the head drafts after the prompt and the first tokens of its reference: computed with NumPy in f64 from the
+/// The drafts of the head after the prompt and the first tokens of its reference: computed with NumPy in f64 from the
 /// formulas of llama.cpp's graph, with a decoder that gave the reference's tokens at all positions. The margins of the
 /// logits are at least 0.13, on the CPU device, which rounds inputs to eight bits, at least 0.28.
 const DRAFTS: [(usize, &[u32], usize); 3] = [

@@ -120,7 +120,7 @@ fn vectors_are_those_of_the_references() {
             let mut worst = 1.0_f64;
             for (input, vector) in inputs.iter().zip(&together) {
                 let alone = block_on(model.embed(&[&input.tokens])).unwrap();
-                // What else is computed in the same call does not show, to the last bit.
+                // The other inputs of a call do not change a vector, to the last bit.
                 assert_eq!(alone[0], *vector, "{name} on {device}");
                 worst = worst.min(cosine(vector, &input.vector));
                 let lengths = [length(vector), length(&input.vector)];

@@ -29,7 +29,7 @@ use crate::{
 struct Reference {
     file: PathBuf,
     prompt: Vec<u32>,
-    /// What the reference says of the file.
+    /// The facts about the file that the reference states.
     quant: Value,
     last_logits: Vec<f32>,
     tolerance: f32,
@@ -290,7 +290,7 @@ fn gemma_4_with_experts_meets_its_reference() {
     meets_its_reference("gemma4-moe", "Q8_0", "");
 }
 
-/// Where the CPU device is short of addresses, the table of per-layer embeddings takes some of them, as many as in the file.
+/// If the CPU device is short of addresses, the table of per-layer embeddings takes some of them, as many as in the file.
 #[test]
 fn the_table_on_the_host_counts_where_memory_is_shared() {
     let Some(folder) = shared_models::folder().map(|folder| folder.join("2026")) else {

@@ -54,7 +54,7 @@ export default defineConfig({
   head: [["link", { rel: "icon", href: "data:," }]],
   markdown: {
     anchor: { slugify },
-    // What looks like a tag or an expression of Vue in the documents is text.
+    // Tags and expressions of Vue in the documents are text.
     config: (md) => {
       const { fence, html_inline, text } = md.renderer.rules;
       md.renderer.rules.html_inline = (tokens, index, ...rest) => {

@@ -32,7 +32,7 @@ export class Access {
     this.#origins.add(origin.toLowerCase());
   }
 
-  /** Why a request with these headers is refused, and the option that allows it; undefined if it is not refused. */
+  /** The reason why a request with these headers is refused, and the option that allows it; undefined if it is not refused. */
   refusal(headers) {
     const host = headers.host?.toLowerCase();
     if (host !== undefined && !this.#allowsHost(withoutPort(host))) {

@@ -1,4 +1,4 @@
-//! Where the key of `inpage serve` comes from: an argument, a file, or the environment. `ps` shows arguments to every user of
+//! The sources of the key of `inpage serve`: an argument, a file, or the environment. `ps` shows arguments to every user of
 //! the machine.
 
 import { fstatSync, openSync, readFileSync, closeSync } from "node:fs";
@@ -43,7 +43,7 @@ function textOf(file, warn) {
 
 function usable(source, key) {
   if (key === "") throw new Error(`${source} is empty`);
-  // What a header can carry. A line end would mean that the file has several lines.
+  // The characters that a header can carry. A line end would mean that the file has several lines.
   if (!/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(key)) {
     throw new Error(`${source}: a key is one line of ASCII characters without spaces at its ends`);
   }

@@ -22,7 +22,7 @@ const OF_CONNECTION = new Set([
   "upgrade",
 ]);
 
-/** How often Node looks for connections whose time is over, in ms. */
+/** The interval at which Node looks for connections whose time is over, in ms. */
 const CHECK_INTERVAL_MS = 500;
 
 /**

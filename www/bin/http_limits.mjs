@@ -12,7 +12,7 @@ export const DEFAULT_LIMITS = {
   headerTimeoutMs: 15_000,
   /** The time from the same moment to the end of the body. */
   bodyTimeoutMs: 60_000,
-  /** How long bytes of an answer may wait until the connection has taken them, at most 64 KiB at a time. */
+  /** The time that bytes of an answer may wait until the connection has taken them, at most 64 KiB at a time. */
   writeTimeoutMs: 30_000,
   /** Bytes of one body. */
   maxBodyBytes: MAX_BODY_BYTES,

@@ -1,4 +1,4 @@
-//! What the argument that names a model means, and where hubs are.
+//! The meaning of the argument that names a model, and the addresses of hubs.
 
 import { isOfFolder } from "../dist/node/local_place.js";
 

@@ -4,7 +4,7 @@
 /** Bytes that a connection has to take within the time-out. */
 const SLICE_BYTES = 64 * 1024;
 
-/** How long a refused body is read on, in ms. */
+/** The time that a refused body is read on, in ms. */
 const LINGER_MS = 10_000;
 
 export class ResponseWriter {

@@ -150,7 +150,7 @@ function requestOf(args) {
   };
 }
 
-/** What clients may cost; undefined where no option says it. */
+/** The limits of clients; undefined where no option sets one. */
 function limitsIn(values) {
   const timeoutMs = (name) => {
     const seconds = wholeNumber(name, values[name], 1, MAX_TIMEOUT_S);

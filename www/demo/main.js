@@ -37,7 +37,7 @@ const CRASHED =
 
 /** @type {ChatModel | undefined} */
 let chatModel;
-/** What was loaded last. */
+/** The choice that was loaded last. */
 let choice = EMBEDDED;
 /** Whether the model of the page answers, and no other one is loaded or waits. */
 let isReady = false;
@@ -174,7 +174,7 @@ async function hasCrashed({ option, device }) {
   return (await previousLoadCrashed(options).catch(() => undefined)) !== undefined;
 }
 
-/** What was deleted is not downloaded again at the next visit. @param {CachedFile[]} files */
+/** Forgets deleted models, so that the next visit does not download them again. @param {CachedFile[]} files */
 function deleted(files) {
   forgetDeleted(files);
   return showStorage();

@@ -9,7 +9,7 @@ const ENTRIES = ["./", "./main.js", "../dist/index.js", "../dist/wasm/inpage_bg.
 /** A relative path in quotes: how these files refer to modules, style sheets and workers. */
 const REFERENCE = /["'](\.{1,2}\/[^"'\s]+\.(?:css|js|wasm))["']/g;
 
-/** How long to wait for the network when the file is in the cache. */
+/** The time to wait for the network when the file is in the cache. */
 const NETWORK_TIMEOUT_MS = 3000;
 
 /**

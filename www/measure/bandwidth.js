@@ -1,4 +1,4 @@
-//! How many bytes a device copies per second, each counted where it is read and where it is written.
+//! The bytes that a device copies per second, each counted where it is read and where it is written.
 
 const GPU_BYTES = 1 << 27;
 const CPU_BYTES = 1 << 26;

@@ -10,7 +10,7 @@ export const DECODED_TOKENS = 64;
 const ROUNDS = 3;
 
 /**
- * What a runtime needed. `share` is what decoding reads per second (the file's bytes for each token) of what the device copies per second.
+ * The times of a runtime. `share` is what decoding reads per second (the file's bytes for each token) of what the device copies per second.
  *
  * @typedef {{
  *   runtime: string, device?: string | undefined, adapter?: string | undefined, threads?: number | undefined, variant?: string | undefined,

@@ -53,7 +53,7 @@ wire_types! {
         tool_call_id: Option<String>,
         /// The reasoning of the assistant; also called `reasoning`.
         reasoning_content: Option<String>,
-        /// Why the assistant refused.
+        /// The reason why the assistant refused.
         refusal: Option<String>,
     }
 
@@ -99,7 +99,8 @@ pub(in crate::api) struct Conversation {
     pub reasoning_effort: Option<&'static str>,
     pub add_generation_prompt: bool,
     pub continues_final_message: bool,
-    /// Nobody asked for it to continue the last message: if the template does not print that, a message begins.
+    /// Whether the answer continues the last message although no field asks for it. A new message begins then if the
+    /// template does not print the last one at the end.
     pub is_prefill: bool,
     /// `None`: as suits the model.
     pub parallel_tool_calls: Option<bool>,

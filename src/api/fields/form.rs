@@ -3,8 +3,8 @@
 /// The place of the members of a function, a schema and the like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::api) enum Form {
-    /// They are in an object of their own: `{"type": "function", "function": {"name"}}` and `response_format`.
+    /// The members are in an object of their own: `{"type": "function", "function": {"name"}}` and `response_format`.
     Nested,
-    /// Beside `type`: `{"type": "function", "name"}`, and the format in `text`.
+    /// The members are beside `type`: `{"type": "function", "name"}`, and the format in `text`.
     Flat,
 }

@@ -20,7 +20,7 @@ pub enum ModelState {
     Failed(String),
     /// It could not be loaded, and the first request after a pause starts another attempt.
     WillRetry {
-        /// Why.
+        /// The reason of the failure.
         reason: String,
         /// The end of the pause, in milliseconds since 1970.
         retry_at_ms: u64,

@@ -43,7 +43,7 @@ fn run(bench: &mut Bench, request: &Generation) -> (Vec<Event>, usize) {
     (found, events.cached_prompt_tokens().get())
 }
 
-/// What each call fed, by the first token of its prompt.
+/// The tokens that each call fed, by the first token of its prompt.
 fn fed(bench: &Bench) -> Vec<(u32, usize)> {
     let calls = bench.calls();
     calls.iter().map(|it| (it.owners[0], it.fed)).collect()

@@ -21,7 +21,7 @@ enum Act {
     CancelRequest(prop::sample::Index),
 }
 
-/// What a reader has seen of a candidate.
+/// The events that a reader has seen of a candidate.
 struct Reader {
     request: usize,
     generation: Generation,
@@ -58,7 +58,7 @@ fn any_generation() -> impl Strategy<Value = Generation> {
     let prompt_scores = prop::option::weighted(0.3, 0..3usize);
     let scores = prop::option::weighted(0.3, 0..5usize);
     let rules = prop::option::weighted(0.4, any_rules());
-    // Where a prediction differs from the completion.
+    // The index at which a prediction differs from the completion.
     let changed = prop::option::weighted(0.5, prop_oneof![Just(1000), 1..20usize]);
     (
         prompt,

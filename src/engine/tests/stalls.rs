@@ -5,7 +5,7 @@ use crate::Error;
 use crate::engine::TimeLimit;
 use crate::engine::patience::PATIENCE_MS;
 
-/// How a request ends whose reader stalls.
+/// The end of a request whose reader stalls.
 const STALLED: Event = Event::Failed(Error::StalledReader);
 
 /// An engine with pages for 64 tokens, which is also its context, and 8 unread events per request.

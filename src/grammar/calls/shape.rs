@@ -130,7 +130,7 @@ fn around(writer: &Writer<'_>, form: CallForm) -> (&'static str, Option<&'static
         CallForm::Gemma4 => ("", None, writer.tag(GEMMA4.close)),
         CallForm::FunctionGemma => ("", None, writer.tag(FUNCTION_GEMMA.close)),
         CallForm::DeepSeek => ("", Some("gap"), writer.tag(CLOSER)),
-        // Where the tag ends the turn, it is not written.
+        // A tag that ends the turn is not written.
         CallForm::Harmony if writer.is_end(harmony::CALL) => ("", None, String::new()),
         CallForm::Harmony => ("", None, writer.tag(harmony::CALL)),
         CallForm::Bare

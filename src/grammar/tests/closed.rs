@@ -37,7 +37,7 @@ fn an_object_has_the_members_that_its_schema_names() {
             vec![r#"{"x1":1}"#],
             vec![r#"{"y":1}"#],
         ),
-        // What is required is named.
+        // Required members are named.
         (
             json!({ "type": "object", "properties": { "a": {} }, "required": ["b"] }),
             vec![r#"{"a":1,"b":2}"#, r#"{"b":2}"#],

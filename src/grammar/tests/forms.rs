@@ -268,7 +268,7 @@ fn a_schema_chooses_its_own_spacing() {
         let properties = json!({ "a": { "const": 1 }, "b": { "const": 2 } });
         json!({ "type": "object", "properties": properties, "required": ["a", "b"], "x-guidance": options })
     };
-    // What guidance's `json` sends.
+    // The body that guidance's `json` sends.
     let strict = spaced(json!({
         "whitespace_flexible": false, "whitespace_pattern": null, "item_separator": ", ", "key_separator": ": ",
         "coerce_one_of": true, "lenient": false,
@@ -291,7 +291,7 @@ fn a_schema_chooses_its_own_spacing() {
     let dashes = model.grammar(&schema(spaced(json!({ "whitespace_pattern": "-" }))));
     assert!(model.accepts(&dashes, r#"{-"a":-1,"b":2-}"#));
     assert!(!model.accepts(&dashes, r#"{ "a":1,"b":2}"#));
-    // What a request says about white space has precedence over its schema.
+    // The white space of a request has precedence over that of its schema.
     let compact = model.grammar(&GrammarSource::SpacedJsonSchema {
         schema: spaced(json!({ "whitespace_flexible": true })),
         whitespace: Whitespace::None,

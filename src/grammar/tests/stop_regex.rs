@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::text::StopMatcher;
 
-/// What each of them matches is at most four characters long, or can be completed with at most three.
+/// Matches of each of them have at most four characters, or can be completed with at most three.
 const EXPRESSIONS: &[&str] = &[
     "a",
     "ab|ba",

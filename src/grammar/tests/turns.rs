@@ -221,7 +221,7 @@ fn vocabularies() -> [Model; 2] {
     [Model::made(), Model::made_with(&TAGS[1..])]
 }
 
-/// What is read from `text`, without the reasoning.
+/// The parts that are read from `text`, without the reasoning.
 fn read(turn: &Turn, text: &str) -> (String, Vec<(String, String)>) {
     let mut reader = OutputReader::new(&turn.form, &turn.tools, &turn.prompt_tail);
     let mut content = String::new();
@@ -591,7 +591,7 @@ fn parameters_are_enforced_also_of_tools_that_are_not_strict() {
     let a = json!({ "type": "integer" });
     for parameters in [
         json!({ "type": "object", "properties": { "a": a } }),
-        // What the compiler lacks is left out.
+        // Keywords that the compiler lacks are left out.
         json!({ "type": "object", "properties": { "a": a }, "not": {}, "dependentRequired": {} }),
         json!({ "type": "object", "properties": { "a": a, "b": { "uniqueItems": true } } }),
     ] {
@@ -718,7 +718,7 @@ fn white_space_may_come_before_the_reasoning_of_a_turn_with_a_strict_tool() {
                 let text = format!("{before}{space}{wrong}");
                 assert!(!model.takes(&grammar, &text), "{text:?}");
             }
-            // What is read as reasoning is not taken as content.
+            // Text that is read as reasoning is no content.
             let again = format!("{space}{thought}{space}{thought}");
             assert!(!model.takes(&grammar, &again), "{again:?}");
         }

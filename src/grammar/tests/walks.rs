@@ -352,7 +352,7 @@ fn an_array_of_repetitions_is_closed(model: &Model) {
         let begin = if n == 0 { "" } else { "," };
         let repeated = format!("{begin}{{\"n\":{n},\"parts\":[{filler}");
         assert_eq!(write(&repeated), (false, true));
-        // What does not repeat may go on.
+        // Text that does not repeat may go on.
         let is_last = n == 1;
         assert_eq!(write("]").0, !is_last);
         assert_eq!(write("}"), (!is_last, true));
@@ -442,7 +442,7 @@ fn numbers_end_and_repeated_text_is_closed() {
             count += 1;
         }
         assert!(count < 160 + 3 * repeated.len(), "{repeated}: {count}");
-        // What is open is closed, and nothing else begins.
+        // Open arrays and objects are closed, and nothing else begins.
         let mut closed = Vec::new();
         for byte in [b'"', b'}', b']'] {
             if allows(&mut matcher, model.byte(byte)).unwrap() {
@@ -452,7 +452,7 @@ fn numbers_end_and_repeated_text_is_closed() {
         }
         assert_eq!(closed.last(), Some(&b']'), "{repeated}");
     }
-    // Where the schema wants more, there is more.
+    // The array gets as many elements as the schema requires.
     for (value, before, repeated) in [
         (json!({ "type": "string", "pattern": "^y{90}$" }), "\"", "y"),
         (
@@ -475,7 +475,7 @@ fn numbers_end_and_repeated_text_is_closed() {
     }
 }
 
-/// What is forced is allowed token by token, and asking for it changes nothing.
+/// Forced tokens are allowed one by one, and asking for them changes nothing.
 #[test]
 fn forced_text_is_allowed() {
     let model = Model::made();

@@ -172,7 +172,7 @@ impl<S: ByteSource> Loader<'_, S> {
         let scale = scale.iter().map(|scale| scale * by_width);
         router_norm.weight = self.tensors.vector(scale.collect());
         let down = name(layer, "ffn_down_exps");
-        // Where the matrix has the factors, its rows have them already.
+        // A matrix with factors has them in its rows already.
         let has_factors = self
             .tensors
             .tensor(&format!("{down}.weight"))?

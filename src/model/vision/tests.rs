@@ -1,4 +1,4 @@
-//! What becomes of an image in each family, and that the families are told apart.
+//! The form of an image in each family, and the recognition of the families.
 
 use std::collections::BTreeSet;
 

@@ -67,7 +67,7 @@ pub struct TemplateInput<'a> {
     pub marker: Marker,
 }
 
-/// Why a conversation was not rendered.
+/// The reason why a conversation was not rendered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     /// The template itself refuses the conversation (`raise_exception`).

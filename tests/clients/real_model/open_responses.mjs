@@ -24,7 +24,7 @@ const WEATHER = {
 const red = png({ width: 8, height: 8, data: Buffer.alloc(8 * 8 * 3).fill("ff0000", "hex") });
 const RED = `data:image/png;base64,${red.toString("base64")}`;
 
-/** What every response has, whatever its state. */
+/** The members of every response, whatever its state. */
 const MEMBERS =
   `id object created_at completed_at status incomplete_details model previous_response_id instructions
   output error tools tool_choice truncation parallel_tool_calls text top_p presence_penalty frequency_penalty top_logprobs

@@ -1,5 +1,5 @@
 //! The loops of JavaScript clients that run tools, and objects, against a server with SmolLM2: node tool_loops.mjs ORIGIN
-//! What the model says is its own affair; the loops must run and arguments and objects must satisfy their schemas.
+//! The text of the model is not checked; the loops must run, and arguments and objects must satisfy their schemas.
 
 import assert from "node:assert/strict";
 import { createAnthropic } from "@ai-sdk/anthropic";

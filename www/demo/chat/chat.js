@@ -17,7 +17,7 @@ import { withStops } from "./template.js";
  */
 
 /**
- * What the tab needs of the model.
+ * The parts of the model's view that the tab uses.
  *
  * @typedef {object} ChatModel
  * @property {Engine} engine
@@ -25,7 +25,7 @@ import { withStops } from "./template.js";
  * @property {boolean} takesImages
  * @property {boolean} isSimple whether it uses the simple template
  *
- * What happens to the last message of the conversation, an answer. It stays until the new one has text.
+ * The answer at the end of the conversation that a new one replaces or continues. It stays until the new one has text.
  *
  * @typedef {object} Last
  * @property {Message} [replaced] the answer that is written again

@@ -115,7 +115,7 @@ function quoted(text) {
 }
 
 /**
- * What was stored, if it has the form of a conversation. Another version of the page may have stored something else.
+ * The stored conversation, if it has the form of one. Another version of the page may have stored something else.
  *
  * @param {unknown} stored
  * @returns {Conversation | undefined}

@@ -31,7 +31,7 @@ export class MessageView {
   #incomplete = document.createElement("p");
   #tools = document.createElement("div");
   #isShown = true;
-  /** How long it took to draw the text the last time. */
+  /** The time that the last drawing of the text took. */
   #drawMs = 0;
 
   /**

@@ -1,4 +1,4 @@
-//! What the catalog recommends for this device: the order of its models, what keeps one from fitting, and an estimate of its speed.
+//! The recommendations of the catalog for this device: the order of its models, what keeps one from fitting, and an estimate of its speed.
 
 import { recommendModels } from "../../dist/catalog/index.js";
 import { measuredSpeed } from "./speed.js";

@@ -24,7 +24,7 @@ import { isFileOf } from "./places.js";
 /** The model of the package. @type {Choice} */
 export const EMBEDDED = { name: "tales", option: "embedded" };
 
-/** What a model is used for; each use has its own last model. @typedef {"model" | "search-model" | "rank-model"} Use */
+/** The purpose of a model; each use has its own last model. @typedef {"model" | "search-model" | "rank-model"} Use */
 
 /**
  * @param {Choice} choice

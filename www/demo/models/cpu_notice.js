@@ -14,7 +14,7 @@ const LINUX = [
 ];
 
 /**
- * Why this browser offers no GPU, and what to do about it.
+ * The likely reason why this browser offers no GPU, and what to do about it.
  *
  * @returns {{ what: string, remedies: string[] }}
  */

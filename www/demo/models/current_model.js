@@ -22,7 +22,7 @@ import { SERVICE_WORKER } from "../serving.js";
 /** A model up to this size stays until the next one is loaded; a larger one is released first. */
 const STAYS_BYTES = 256e6;
 
-/** Why a load ends before its end: the user goes on with it later. */
+/** The reason of an aborted load that the user may continue later. */
 const PAUSE = new Error("paused");
 
 export class CurrentModel {
@@ -46,12 +46,12 @@ export class CurrentModel {
     this.#report = report;
   }
 
-  /** What the current engine was made of. */
+  /** The choice that the current engine was made of. */
   get choice() {
     return this.engine && this.#choice;
   }
 
-  /** What the current engine says of itself. */
+  /** The report of the current engine: `engine.info()`. */
   get info() {
     return this.#info;
   }

@@ -22,7 +22,7 @@ import { isFileOf, urlOf } from "./places.js";
  * @property {CatalogSampling | undefined} sampling that its makers recommend
  * @property {string[]} places URLs of its files and folders; none if it is part of the page
  *
- * What the browser has stored of an entry.
+ * The files of an entry that the browser has stored.
  *
  * @typedef {{ kind: "none" } | { kind: "part" | "whole", bytes: number, keys: string[] }} Stored
  */

@@ -30,7 +30,7 @@ const FIRST_CARDS = 8;
 export class Gallery {
   /** @type {GalleryActions} */
   #actions;
-  /** What the browser stores. @type {CachedFile[]} */
+  /** The files that the browser stores. @type {CachedFile[]} */
   #files = [];
   /** Names of choices. @type {(string | undefined)[]} */
   #used = [];

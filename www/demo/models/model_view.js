@@ -80,7 +80,7 @@ function showProgress(progress) {
 }
 
 /**
- * What a load does now, with its rate and the time that is left.
+ * The phase of a load, with its rate and the time that is left.
  *
  * @param {LoadProgress | undefined} progress
  */
@@ -105,7 +105,7 @@ function threadsInWords({ threads, isolation, isolationReason }) {
   return isolationReason ? `${threads} (${isolationReason})` : `${threads}`;
 }
 
-/** What was changed so that the model fits into memory. @param {EngineInfo} info */
+/** The changes that made the model fit into memory. @param {EngineInfo} info */
 function fitInWords({ fitted }) {
   if (fitted === undefined) return undefined;
   const { kvFormat, contextTokens } = fitted;

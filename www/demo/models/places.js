@@ -1,4 +1,4 @@
-//! Where the cache has the files of a model.
+//! The places of a model's files in the cache.
 
 import { cache } from "../../dist/index.js";
 
@@ -36,7 +36,7 @@ export function isFileOf(key, option) {
 }
 
 /**
- * What is stored of a model whose download is not complete.
+ * The stored part of a model whose download is not complete.
  *
  * @param {Choice} choice
  * @returns {Promise<LoadProgress | undefined>}

@@ -1,4 +1,4 @@
-//! How fast models answered on this device: measured here, and kept for the next visit.
+//! The speed of models on this device: measured here, and kept for the next visit.
 
 import { recall, remember } from "../page/memory.js";
 

@@ -18,7 +18,7 @@ const DATA_URL = `const dataUrl = (file) =>
     reader.readAsDataURL(file);
   });`;
 
-/** How many messages of a long conversation are in the program. */
+/** The number of messages of a long conversation that are in the program. */
 const MAX_MESSAGES = 4;
 
 /**

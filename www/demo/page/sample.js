@@ -12,7 +12,7 @@ import { byId, copyOnClick } from "./dom.js";
  * @typedef {"chat" | "write" | "search"} Sampled
  */
 
-/** What each tab requests before the user has done anything. @type {Record<Sampled, Record<string, unknown>>} */
+/** The requests of each tab before the user has done anything. @type {Record<Sampled, Record<string, unknown>>} */
 const FIRST = {
   chat: { messages: [{ role: "user", content: "Name three rivers." }] },
   write: { prompt: "Once upon a time", max_tokens: 64 },

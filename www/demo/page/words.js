@@ -43,7 +43,7 @@ export function rateInWords(rate) {
   return `${rate >= 100 ? Math.round(rate) : rate.toFixed(1)} tokens/s`;
 }
 
-/** What the user can do about an error, by its code. */
+/** The remedies for errors, by their codes. */
 const REMEDIES = new Map([
   ["no_webgpu_device", "Is hardware acceleration turned on in the browser's settings?"],
   ["invalid_model_file", "Is it a complete GGUF file? A download may have been interrupted."],

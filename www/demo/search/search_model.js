@@ -37,7 +37,7 @@ export const RERANKER = {
 export class SearchModel {
   /** The engine, if the model is ready. @type {Engine | undefined} */
   engine;
-  /** What it was made of. @type {Choice | undefined} */
+  /** The choice that it was made of. @type {Choice | undefined} */
   choice;
 
   /** @type {AbortController | undefined} */

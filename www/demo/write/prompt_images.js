@@ -5,7 +5,7 @@ import { byId } from "../page/dom.js";
 
 /** @import { Engine } from "../../dist/index.js" */
 
-/** Where the model sees an image, in the endpoint's prompts. */
+/** The placeholder of an image in the endpoint's prompts. */
 const PLACEHOLDER = "<image>";
 
 export class PromptImages {

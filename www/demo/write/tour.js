@@ -6,7 +6,7 @@ import { recall, remember } from "../page/memory.js";
 const KEY = "tour";
 
 /**
- * What the steps can do.
+ * The actions of the steps.
  *
  * @typedef {object} Guide
  * @property {() => void} pickExample

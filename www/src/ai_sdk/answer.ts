@@ -1,4 +1,4 @@
-//! What answers of the endpoint are in the AI SDK: reasons to finish, token counts, metadata.
+//! Converts parts of the endpoint's answers to the form of the AI SDK: finish reasons, token counts, metadata.
 
 import type { ModelFinish, ModelResponse, ModelUsage } from "./model_types.js";
 

@@ -16,7 +16,7 @@ export interface PromptPart {
   /** The content of `file` parts: bytes, base64 or an address. */
   data?: Uint8Array | string | URL;
   mediaType?: string;
-  /** Of `tool-call` and `tool-result`. */
+  /** The id of the call, in `tool-call` and `tool-result` parts. */
   toolCallId?: string;
   toolName?: string;
   input?: unknown;

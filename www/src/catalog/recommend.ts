@@ -28,7 +28,7 @@ export interface Recommendation {
   model: CatalogModel;
   /** Whether memory, storage and the limits of the GPU suffice, as far as they are known. */
   fits: boolean;
-  /** Why it does not fit. */
+  /** The reasons why it does not fit. */
   obstacles: string[];
   device: "webgpu" | "cpu";
   /** Estimated tokens per second of one answer; undefined for embeddings and rerankers. */

@@ -1,4 +1,4 @@
-//! What the catalog says about a model.
+//! The types of the catalog's entries: the files of a model, and the facts about it.
 
 /** The tasks that a model can be used for. `reasoning` models write their thoughts before the answer; those that rerank do nothing else. */
 export type CatalogTask = "chat" | "reasoning" | "code" | "vision" | "embedding" | "rerank";

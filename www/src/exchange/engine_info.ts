@@ -10,7 +10,7 @@ export interface ModelStorage {
    * model loads. `none`: read by range requests.
    */
   storage?: "opfs" | "disk" | "cache" | "cross-origin" | "memory" | "none";
-  /** Why the files are not kept for the next visit, if the app wanted them to be. */
+  /** The reason why the files are not kept for the next visit, if the app wanted them to be. */
   storageReason?: string;
 }
 
@@ -20,14 +20,14 @@ export interface EngineSharing {
   shared?: boolean;
 }
 
-/** Why workers of the engine can share memory, which the CPU device needs for more than one thread. */
+/** Whether workers of the engine can share memory, which the CPU device needs for more than one thread. */
 export interface EngineIsolation {
   /**
    * `page`: the page is cross-origin isolated. `frame`: the engine runs in a hidden frame that the service worker isolates.
    * `none`: there is one thread. Missing outside of a browser.
    */
   isolation?: "page" | "frame" | "none";
-  /** Why there is no isolated frame, where `isolation` is `none`. */
+  /** The reason why there is no isolated frame, where `isolation` is `none`. */
   isolationReason?: string;
 }
 
@@ -48,7 +48,7 @@ export interface EngineFit {
     contextTokens?: number;
     /** 0: it is `model`; otherwise which one of `fallbackModels` it is, counted from 1. */
     fallback: number;
-    /** Why the model was not loaded as asked. */
+    /** The reason why the model was not loaded as the app wanted it. */
     reason: string;
   };
 }

@@ -3,13 +3,13 @@
 
 import type { HeaderList } from "./protocol.js";
 
-/** Why the engine itself cannot answer; `code` is one of specification 2.2. */
+/** The reason why the engine itself cannot answer; `code` is one of specification 2.2. */
 export class EngineFailure extends Error {
   override readonly name = "EngineFailure";
   constructor(
     readonly code: string,
     message: string,
-    /** The time after which a request may be tried again; of `engine_unavailable` and `model_not_loaded`. */
+    /** The time after which a request may be tried again; present for `engine_unavailable` and `model_not_loaded`. */
     readonly retryAfterS?: number,
   ) {
     super(message);

@@ -304,7 +304,7 @@ export type ChatMessage = { role: "system" | "developer" | "user" | "assistant" 
   tool_call_id?: string | null,
   /** The reasoning of the assistant; also called `reasoning`. */
   reasoning_content?: string | null,
-  /** Why the assistant refused. */
+  /** The reason why the assistant refused. */
   refusal?: string | null, };
 
 /** A call that the assistant made. */
@@ -942,7 +942,7 @@ export type LoadOptions = {
 
 /** A loaded model and its device. */
 export type LoadReport = {
-  /** Why it is not a GPU, where the device was chosen automatically and is not one. */
+  /** The reason why it is not a GPU, where the device was chosen automatically and is not one. */
   deviceReason: string | null,
   /** The form of the kernels that was validated on the device. */
   variant: string,
@@ -1360,7 +1360,7 @@ export type ModelInspection = {
 /** The registered models. */
 export type ModelList = { object: "list", data: Array<ModelCard>, };
 
-/** Why a model does not run. */
+/** The reason why a model does not run. */
 export type ModelRefusal = {
   /** `unsupported_model`, `invalid_model_file` or `out_of_memory`. */
   code: string,

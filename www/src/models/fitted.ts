@@ -18,7 +18,7 @@ export class FittedModel implements EngineCore {
   readonly #onChange: (change: EngineChange) => void;
   #at = 0;
   #current: SingleModel;
-  /** Why the attempts before the current one failed. */
+  /** The reason why the attempts before the current one failed. */
   #reason: string | undefined;
   /** Resolves when no attempt follows the current one. */
   readonly #decided = deferred<void>();

@@ -23,7 +23,7 @@ export interface RememberedCrash extends CrashedLoad {
 interface Mark {
   /** The model and the device. */
   key: string;
-  /** When it was begun, in milliseconds since 1970. */
+  /** The time when it was begun, in milliseconds since 1970. */
   atMs: number;
   /** It crashed, and a later load succeeded with less memory. */
   loadedSince?: boolean;

@@ -1,4 +1,4 @@
-//! When one of several models may be loaded: one after the other, and within a memory budget. Models that are not in use make room.
+//! Decides when one of several models may be loaded: one after the other, and within a memory budget. Models that are not in use make room.
 //!
 //! A load asks twice. The worker of such a model asks the page before it opens the files, where loads wait for their
 //! turn, and before it reads the weights, when the headers have told what the model needs: then models that are not in

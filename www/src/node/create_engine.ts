@@ -33,7 +33,7 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
   });
 }
 
-/** The models with the devices that they have here. What is wrong with them is said later. */
+/** The models with the devices that they have here. Wrong values are refused later. */
 function withDevices(models: ModelsOption): ModelsOption {
   const withDevice = (model: ModelsOption[string]) =>
     typeof model === "object" && model !== null && "device" in model

@@ -33,8 +33,8 @@ export interface EngineOptions {
    */
   fallbackModels?: readonly (ModelOption | FallbackModel)[];
   /**
-   * Where the model does not fit memory otherwise, load it with a KV cache in q8_0, then with a context of 2,048 or 1,024 tokens,
-   * unless `load` says these. `engine.info().fitted` says what was changed. The default is true on iOS and Android without
+   * Load a model that does not fit memory otherwise with a KV cache in q8_0, then with a context of 2,048 or 1,024 tokens,
+   * unless `load` has these options. `engine.info().fitted` says what was changed. The default is true on iOS and Android without
    * `memoryBudgetBytes`.
    */
   fitMemory?: boolean;

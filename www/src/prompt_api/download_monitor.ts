@@ -12,12 +12,12 @@ export class CreateMonitor extends EventTarget {
 /** Parts are rounded to multiples of this, so that sizes of models do not show. */
 const STEP = 1 / 0x10000;
 
-/** Tells `monitor` how a load proceeds. Each event says more than the one before it. */
+/** Reports the progress of a load to `monitor`. Each event has a larger part than the one before it. */
 export function downloadMonitor(monitor: (target: CreateMonitor) => void): {
   report: Report;
-  /** All is loaded. */
+  /** Reports that everything is loaded. */
   end(): void;
-  /** Nothing is told from now on. */
+  /** Reports nothing from now on. */
   close(): void;
 } {
   const target = new CreateMonitor();
@@ -35,7 +35,7 @@ export function downloadMonitor(monitor: (target: CreateMonitor) => void): {
     report({ phase, loadedBytes, totalBytes }) {
       if (phase !== "download") return;
       tell(0);
-      // The whole is told by `end`.
+      // `end` reports the end of the load.
       if (totalBytes !== undefined && loadedBytes < totalBytes) tell(loadedBytes / totalBytes);
     },
     end() {

@@ -1,4 +1,4 @@
-//! The engine behind a `LanguageModel`: started with the first session, and asked before that what its options tell.
+//! The engine behind a `LanguageModel`. It is started with the first session. Before that, its options alone are examined.
 
 import type { Engine } from "../engine/engine.js";
 import type { getEngine } from "../engine/get_engine.js";

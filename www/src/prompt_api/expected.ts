@@ -1,4 +1,4 @@
-//! What a page expects of a model: the types of inputs and outputs, and their languages.
+//! The inputs and outputs that a page expects of a model: their types and languages.
 
 /** The types of contents of the Prompt API. */
 const TYPES = ["text", "image", "audio", "tool-call", "tool-response"] as const;
@@ -11,7 +11,7 @@ export interface Expected {
   languages?: readonly string[];
 }
 
-/** What a page expects of inputs and of outputs. */
+/** The inputs and outputs that a page expects. */
 export interface Expectations {
   expectedInputs?: readonly Expected[];
   expectedOutputs?: readonly Expected[];

@@ -15,7 +15,7 @@ export type { Availability, PromptApiOptions } from "./engine_source.js";
 
 /** The capabilities that a page expects of the model. */
 export interface CoreOptions extends Expectations {
-  /** How varied answers are; `balanced`, which is what the model's makers recommend, if omitted. */
+  /** The variety of answers; `balanced`, which is what the model's makers recommend, if omitted. */
   samplingMode?: SamplingMode;
   /** The setting itself, in place of a mode. The default of the endpoint if omitted. */
   temperature?: number;
@@ -29,7 +29,7 @@ export interface CreateOptions extends CoreOptions {
   signal?: AbortSignal;
   /** Is given a target of `downloadprogress` events, whose `loaded` is a part of 1. */
   monitor?: (target: CreateMonitor) => void;
-  /** Messages before the first prompt, a system message first. */
+  /** Messages before the first prompt. A system message must be the first one. */
   initialPrompts?: readonly PromptMessage[];
 }
 
@@ -77,7 +77,7 @@ export function languageModelWith(get: typeof getEngine) {
           const { initial: reading, ...others } = conversationOf(wanted);
           if (!isTaken(wanted, !others.takesImages || (await source.maySee()))) throw refusal();
           const engine = await source.load(progress?.report, signal);
-          // Now it is known whether a folder has a vision tower.
+          // Whether a folder has a vision tower is known only after the load.
           if (!(await takes(wanted))) throw refusal();
           progress?.end();
           const start = await measured({ engine, initial: await reading, ...others }, signal);

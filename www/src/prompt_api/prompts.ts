@@ -66,7 +66,7 @@ export function readPrompt(input: PromptInput, takesImages: boolean): ReadPrompt
     return { role, parts: partsOf(content, role, takesImages) };
   });
   const messages = Promise.all(checked.map(chatMessage));
-  // An image may be awaited later than it fails.
+  // A failure that nobody awaits yet must not be reported as an unhandled rejection.
   messages.catch(() => {});
   const last = given.at(-1) as PromptMessage | undefined;
   return { messages, continues: last?.prefix === true };
@@ -129,7 +129,7 @@ const isBytes = (value: unknown): value is BufferSource =>
 const isImage = (value: unknown): value is PromptImage =>
   value instanceof Blob || isBytes(value) || isPixelSource(value);
 
-/** What an image is now: the original may change, or be closed. */
+/** A copy of an image as it is now: the original may change, or be closed. */
 async function copyOf(image: PromptImage): Promise<ImageInput> {
   if (image instanceof Blob) return image;
   if (isBytes(image)) return new Blob([image]);

@@ -1,7 +1,7 @@
 //! The sampling modes of the Prompt API as fields of a request. The numbers of most are Chromium's; the most predictable mode is
 //! greedy, the balanced one is what the model's makers recommend, and the slight ones are between their neighbors.
 
-/** How varied answers are. */
+/** A mode of sampling: the variety of answers. */
 export type SamplingMode = keyof typeof MODES;
 
 /** The settings of a request. */

@@ -26,7 +26,7 @@ export interface SessionStart {
   engine: Engine;
   /** The messages that are never left out. */
   initial: readonly ChatRequestMessage[];
-  /** The messages after them. */
+  /** The messages after the initial ones. The oldest are left out when the context is full. */
   later: readonly ChatRequestMessage[];
   /** The settings of requests. */
   sampling: Sampling;
@@ -42,7 +42,7 @@ const MAX_ANSWERS = 16;
 
 /**
  * A conversation. Prompts are answered one after the other. `contextoverflow` is dispatched when its oldest messages are left out.
- * The names with `input` and `quota` are older ones of the same.
+ * The members with `input` and `quota` in their names are older names of other members.
  */
 export class LanguageModelSession extends EventTarget {
   /** The mode; null if the session has settings of its own. */
@@ -69,12 +69,12 @@ export class LanguageModelSession extends EventTarget {
     signal?.addEventListener("abort", () => this.#ended.abort(signal.reason), { once: true });
   }
 
-  /** The setting of the session's own. */
+  /** The temperature, if the session has settings of its own. */
   get temperature(): number | undefined {
     return this.samplingMode === null ? this.#start.sampling.temperature : undefined;
   }
 
-  /** The setting of the session's own. */
+  /** The number of most likely tokens that are kept, if the session has settings of its own. */
   get topK(): number | undefined {
     return this.samplingMode === null ? this.#start.sampling.topK : undefined;
   }
@@ -113,7 +113,7 @@ export class LanguageModelSession extends EventTarget {
     const stopped = new AbortController();
     const signals = [stopped.signal, ...(options.signal ? [options.signal] : [])];
     const pieces = this.#answer(this.#read(input), { ...options, signal: anyOf(signals) });
-    // It takes its turn now, not when the stream is read.
+    // The prompt takes its turn now, not when the stream is read.
     let next = pieces.next();
     next.catch(() => {});
     return new ReadableStream<string>({

@@ -9,7 +9,7 @@ export interface LanguageModelTool {
   description: string;
   /** The JSON schema of its argument. */
   inputSchema: object;
-  /** Is given the argument, and gives the text that the model reads. */
+  /** Runs the tool with the argument. Resolves with the text that the model reads. */
   execute(input: unknown): Promise<string> | string;
 }
 

@@ -19,7 +19,7 @@ export interface ToolCallOfChat {
   arguments: unknown;
 }
 
-/** What a turn depends on. */
+/** The options of a turn. */
 export interface TurnOptions {
   /** Options of the engine. Equal options share one engine. */
   engine?: EngineOptions;

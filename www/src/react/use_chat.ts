@@ -23,7 +23,7 @@ export interface ChatState {
   messages: readonly ChatRequestMessage[];
   /** True from the call of `send` until the turn is whole, stopped or failed. The load of the model counts. */
   isLoading: boolean;
-  /** Why the last turn, or the load of the model, failed. */
+  /** The error of the last turn, or of the load of the model. */
   error: Error | undefined;
   /** The last report of the load. */
   progress: EngineState["progress"];

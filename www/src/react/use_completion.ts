@@ -28,7 +28,7 @@ export interface CompletionState {
   completion: string;
   /** True from the call of `complete` until its text is whole, stopped or failed. The load of the model counts. */
   isLoading: boolean;
-  /** Why the last completion, or the load of the model, failed. */
+  /** The error of the last completion, or of the load of the model. */
   error: Error | undefined;
   /** The last report of the load. */
   progress: LoadProgress | undefined;

@@ -14,7 +14,7 @@ export interface EngineState {
   engine: Engine | undefined;
   /** The last report of the load. */
   progress: LoadProgress | undefined;
-  /** Why there is no engine. */
+  /** The error with which the start of the engine failed. */
   error: Error | undefined;
 }
 

@@ -7,7 +7,7 @@ import { asError } from "./as_error.js";
 export interface Run {
   /** True from the call of `run` until its work is done, stopped or failed. */
   isLoading: boolean;
-  /** Why the last work failed. */
+  /** The error of the last work. */
   error: Error | undefined;
   /** Does `work` in place of what runs. Resolves with undefined if it is stopped or fails. */
   run<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result | undefined>;

@@ -31,7 +31,7 @@ const open = new Set<Open>();
 export interface Watch {
   /** Aborts when the answering tab is gone or frozen, or its engine is lost. */
   readonly ownerLost: AbortSignal;
-  /** Why `ownerLost` aborted: the tab has another engine. */
+  /** True if `ownerLost` aborted because the tab has another engine. */
   readonly hasOtherEngine: boolean;
   /** Aborts when the requesting page is gone. */
   readonly callerLost: AbortSignal;

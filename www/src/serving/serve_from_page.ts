@@ -117,7 +117,7 @@ class PageServing implements Serving {
   readonly #stopped = new AbortController();
   /** Aborts when the claim ends: at the end, and while the page is in the back/forward cache. */
   #released = new AbortController();
-  /** The claim is one of them. */
+  /** The locks of the site, of which the claim is one. */
   #locks = siteLocks();
   #claim: HeldClaim;
   #checked: Promise<void>;

@@ -29,7 +29,7 @@ const ASK_INTERVAL_MS = 2000;
  */
 const MAX_SILENT_QUESTIONS = 10;
 
-/** The part that the tab of a [`SharedKeeper`] takes. */
+/** The functions with which a [`SharedKeeper`] starts an engine in its tab and reports changes to it. */
 export interface SharedHooks {
   /** Starts the engine in this tab. */
   start(): Keeper;
@@ -59,7 +59,7 @@ export class SharedKeeper implements Keeper {
   #own: Keeper | undefined;
   /** Another tab, or this one, ran the engine before. */
   #hadOwner = false;
-  /** Why this tab cannot start the engine. */
+  /** The error with which this tab could not start the engine. */
   #startFailure: unknown;
   /** The last report of this tab's engine. */
   #standing: Standing = { progress: undefined, state: "loading" };

@@ -1,4 +1,4 @@
-//! A frame that nobody sees. What is in it, its users decide.
+//! A frame of the page that is not visible. Its users decide on its content.
 
 /** Puts a hidden frame into this page, at `url` if there is one. `prepare` is called before. */
 export function addHiddenFrame(

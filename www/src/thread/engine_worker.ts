@@ -73,7 +73,7 @@ export class EngineWorker {
 
   /** True when it cannot answer any more. */
   failed = false;
-  /** Why the model is not loaded; `permanent` if another attempt would fail again. */
+  /** The failure of the load; `permanent` if another attempt would fail again. */
   loadFailure: { message: string; permanent: boolean } | undefined;
   /** The form of the loaded model's kernels, for the worker that takes over. */
   kernels: string | undefined;

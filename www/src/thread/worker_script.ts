@@ -30,7 +30,7 @@ function startTrusted(script: string | URL | undefined): Worker {
 }
 
 /**
- * Why the script could not be started, as far as the page can know, and what to do.
+ * The likely reason why the script could not be started, and what to do.
  *
  * @param reason what the browser says, if it says anything
  */

@@ -1,4 +1,4 @@
-//! Why the wasm module could not be started, in words that name its URL: the errors of browsers do not.
+//! Names the wasm module's URL in the error of a module that could not be started. The errors of browsers do not name it.
 
 import { EngineFailure, messageOf } from "../exchange/error_response.js";
 

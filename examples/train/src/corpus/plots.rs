@@ -1,7 +1,7 @@
 //! The plots: how a story may start and what its sentences tell, as templates over the world.
 //! Openings and the number of sentences are chosen in `corpus`. The file is long because it is a table of text.
 
-/// Who can be the hero of a plot.
+/// The characters that can be the hero of a plot.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Hero {
     Anyone,

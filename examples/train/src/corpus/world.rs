@@ -80,7 +80,7 @@ pub struct World {
     pub inside_spot: &'static str,
     pub weather: &'static str,
     pub parent: &'static str,
-    /// What somebody is stuck in: `in the mud`.
+    /// The place where somebody is stuck: `in the mud`.
     pub trap: &'static str,
     /// Whether hero and friend have not met before this story.
     pub strangers: bool,

@@ -47,7 +47,7 @@ fn json_in_tags() {
         "",
         &[("now", "{}")],
     );
-    // What is no call is content.
+    // Text that is no call is content.
     for text in [
         r#"<tool_call>{"name": "nope", "arguments": {}}</tool_call>"#,
         "<tool_call>\nnow()\n</tool_call>",

@@ -11,7 +11,7 @@ mod tokenizer;
 
 use crate::bounds::Bounds;
 
-/// What reads the input, and what it may cost.
+/// The reader of the input, and its bounds.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     name: &'static str,

@@ -17,7 +17,7 @@ export async function startEngine(model, onProgress) {
   });
 }
 
-/** What runs where, in a line. */
+/** A line that names the model and its device. */
 export async function describe(engine) {
   const { adapter, device, model, threads } = await engine.info();
   const place = device === "cpu" ? `on the CPU, threads: ${threads}` : `on the GPU: ${adapter}`;

@@ -1,6 +1,6 @@
 //! The request that the playground's form describes, and code that sends it. No part of this knows the page.
 
-/** What a completion may be restricted to: `body(text)` are the fields of the request. */
+/** The constraints of a completion: `body(text)` are the fields of the request. */
 export const CONSTRAINTS = {
   none: { label: "None", example: "", body: () => ({}) },
   schema: {
@@ -47,7 +47,7 @@ function parsed(text) {
   }
 }
 
-/** How many alternatives of a token are shown; the endpoint's default limit. */
+/** The number of alternatives of a token that are shown: the endpoint's default limit. */
 const ALTERNATIVES = 5;
 
 /** The body of the request. Throws a `SyntaxError` if the schema is no JSON. */

@@ -41,7 +41,7 @@ export class SlowAnswer extends TransientFailure {}
  */
 export class UntrustedRange extends TransientFailure {}
 
-/** Why a request got no answer, as far as the page can know. */
+/** The likely reason why a request got no answer, as far as the page can know. */
 export function likelyCause(url: string): string {
   if (globalThis.navigator?.onLine === false) return "The browser is offline.";
   const page = globalThis.location?.origin;

@@ -12,7 +12,7 @@ export const freeBytes = () => platform().freeBytes();
 
 export const isPlenty = (free: number | undefined) => free === undefined || free >= PLENTY_BYTES;
 
-/** Why `neededBytes` cannot be stored; undefined if they can. */
+/** The reason why `neededBytes` cannot be stored; undefined if they can. */
 export function shortage(free: number | undefined, neededBytes: number): string | undefined {
   if (free === undefined || free >= neededBytes + MARGIN_BYTES) return undefined;
   const missing = megabytes(neededBytes + MARGIN_BYTES - free);

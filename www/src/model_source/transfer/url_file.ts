@@ -25,7 +25,7 @@ export interface UrlFile {
 export interface StorageReport {
   url: string;
   storage: "opfs" | "disk" | "cache" | "cross-origin" | "memory" | "none";
-  /** Why the file is not kept for the next visit; undefined if the app did not want it to be. */
+  /** The reason why the file is not kept for the next visit; undefined if the app did not want it to be. */
   reason: string | undefined;
 }
 
