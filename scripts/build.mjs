@@ -242,7 +242,7 @@ function removeScripts() {
   const folder = join(root, DIST);
   if (!existsSync(folder)) return;
   for (const entry of readdirSync(folder)) {
-    // They are written by steps of their own.
+    // The wasm modules and the notices are written by steps of their own.
     if (entry !== "wasm" && entry !== basename(NOTICES))
       rmSync(join(folder, entry), { recursive: true, force: true });
   }

@@ -24,13 +24,13 @@ export const BUDGETS = [
     limit_bytes: 29_500,
   },
 ];
-/** All of these together. */
+/** The most bytes of all features together. */
 export const LIMIT_BYTES = 2_092_000;
-/** The code of the wasm module, which a page compiles before its model can start. Not compressed. */
+/** The most bytes of code in the wasm module, not compressed. A page compiles it before its model can start. */
 const CODE_LIMIT_BYTES = 6_190_000;
 /** The number of crates that are listed: those with the most code. */
 const LISTED_CRATES = 25;
-/** Not compressed: weights are nearly random. Downloaded only where an app uses it. */
+/** The embedded model. It is not compressed, because weights are nearly random, and downloaded only where an app uses it. */
 const MODEL = {
   feature: "embedded model",
   files: ["../models/tales.gguf"],

@@ -45,7 +45,7 @@ const OPTIONS = {
 };
 
 const NUMBERS = ["max-tokens", "temperature", "top-p", "top-k", "min-p", "seed"];
-/** There once everything is built. */
+/** A file that exists once everything is built. */
 const BUILT = "www/dist/worker.js";
 const EMBEDDED_MODEL = "www/models/tales.gguf";
 

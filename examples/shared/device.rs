@@ -17,7 +17,7 @@ pub enum DeviceName {
 
 impl DeviceName {
     /// # Errors
-    /// When there is no such device.
+    /// Fails when there is no such device.
     pub fn parse(name: &str) -> std::result::Result<DeviceName, String> {
         match name {
             "auto" => Ok(DeviceName::Of(DeviceChoice::Auto)),
@@ -50,7 +50,7 @@ impl DeviceName {
 /// A number of threads.
 ///
 /// # Errors
-/// When it is none.
+/// Fails when the text names no device.
 pub fn parse_threads(given: &str) -> std::result::Result<usize, String> {
     let threads = given.parse().ok().filter(|threads| *threads > 0);
     threads.ok_or_else(|| format!("--threads is a number from 1, not {given}"))

@@ -202,7 +202,7 @@ function tokenizerOf(shape) {
   ];
 }
 
-/** Of XLM-RoBERTa: pieces with scores. */
+/** The tokenizer of XLM-RoBERTa: pieces with scores. */
 function unigramOf(tokens) {
   const special = ["<s>", "<pad>", "</s>", "<unk>"];
   const [NORMAL, UNKNOWN, CONTROL] = [1, 2, 3];

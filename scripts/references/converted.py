@@ -580,7 +580,7 @@ class Model:
     architecture: str
     config: object
     keys: object
-    # Of the names and arrays of a checkpoint those of a file.
+    # Converts the names and arrays of a checkpoint to those of a file.
     converted: object
     # Changes the random weights in place.
     weights: object = lambda config, tensors: None

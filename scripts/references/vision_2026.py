@@ -314,7 +314,7 @@ def lfm2vl():
     preprocessor = {"min_image_tokens": rows[0], "max_image_tokens": rows[1], "tile_size": tile}
     vision_grids.write_folder("lfm2vl", config, state, text.places, places, preprocessor, forms=text.forms | PATCHES)
 
-    # One that is enlarged, one that is shrunk, one that is cut.
+    # One image is enlarged, one is shrunk, one is cut.
     sizes = [[9, 20], [37, 61], [90, 40]]
     parts = [part for size in sizes for part in lfm2vl_parts(size, processor)[0]]
 

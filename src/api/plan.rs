@@ -122,9 +122,9 @@ impl MessagePlan {
 /// The text that follows the prompt and the completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Suffix {
-    /// Nothing.
+    /// No text follows.
     None,
-    /// Goes after the text of every choice, as it is; not empty.
+    /// This text follows the text of every choice, as it is; not empty.
     Append(String),
     /// The completion fills the gap between the prompt, which is text, and this; not empty.
     FillInMiddle(String),

@@ -118,7 +118,7 @@ impl ComputeDevice {
     /// Waits for all work.
     ///
     /// # Errors
-    /// When the device failed.
+    /// Fails when the device failed.
     pub async fn sync(&self) -> Result<()> {
         match self {
             ComputeDevice::Gpu(gpu) => gpu.sync().await,
@@ -129,7 +129,7 @@ impl ComputeDevice {
     /// Submits everything enqueued to the device, without waiting for it.
     ///
     /// # Errors
-    /// When the device failed.
+    /// Fails when the device failed.
     pub fn flush(&self) -> Result<()> {
         match self {
             ComputeDevice::Gpu(gpu) => gpu.flush(),

@@ -35,7 +35,7 @@ pub struct CpuOptions {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl Default for CpuOptions {
-    /// All cores.
+    /// The options for all cores of the machine, without turns for other work of the thread.
     fn default() -> Self {
         CpuOptions {
             threads: std::thread::available_parallelism().map_or(1, usize::from),

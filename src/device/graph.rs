@@ -21,7 +21,7 @@ impl<T> Graph<T> {
     /// buffers for them are left free.
     ///
     /// # Errors
-    /// When a launch fails or the recording is refused.
+    /// Fails when a launch fails or the recording is refused.
     pub async fn record(gpu: &Gpu, mut launches: impl FnMut() -> T) -> Result<Graph<T>> {
         let scratch_bytes = dry_run(&mut launches).scratch_bytes;
         let client = &gpu.client;
@@ -41,7 +41,7 @@ impl<T> Graph<T> {
     /// Enqueues the recorded launches again.
     ///
     /// # Errors
-    /// When the device refuses them.
+    /// Fails when the device refuses them.
     ///
     /// # Safety
     /// Every tensor that the recorded closure captured from outside is still alive and is not

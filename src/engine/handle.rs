@@ -82,7 +82,7 @@ impl EngineHandle {
     /// nothing.
     ///
     /// # Errors
-    /// Those of [`submit`](Self::submit).
+    /// The errors of [`submit`](Self::submit).
     pub fn submit_at(
         &self,
         reservation: Option<Reservation>,

@@ -7,7 +7,7 @@ use super::prompt::Prompt;
 /// The tokens that are guessed, and verified several at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speculation {
-    /// None.
+    /// No tokens are guessed.
     Off,
     /// The tokens that come next in a request's prediction, and those that a constraint forces.
     Predictions,

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-/// All slots.
+/// The state slots of a model, which are free, hold a snapshot, or belong to a sequence.
 #[derive(Debug)]
 pub(super) struct StatePool {
     free: Vec<u32>,

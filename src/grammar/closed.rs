@@ -14,9 +14,9 @@ use super::budget::Budget;
 /// Whether objects and tuples may hold more than the members and items that a schema names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Objects {
-    /// Nothing, unless the schema says that there may be more.
+    /// Objects and tuples hold no more, unless the schema says that they may.
     Closed,
-    /// Anything, unless the schema forbids it, as JSON Schema has it.
+    /// Objects and tuples may hold anything more, unless the schema forbids it: the rule of JSON Schema.
     Open,
 }
 
@@ -73,9 +73,9 @@ impl Names {
 /// Whether a part of a schema closes the objects that it describes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part<'n> {
-    /// It does; other parts name these members.
+    /// This part closes the objects; other parts name these members.
     Closes(&'n Names),
-    /// Another part does, or the schema says that there may be more.
+    /// Another part closes the objects, or the schema says that they may hold more.
     Open,
 }
 

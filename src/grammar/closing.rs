@@ -65,7 +65,7 @@ impl Closing {
         let inside = ending(Place::IN_STRING, repeated);
         match inside {
             Some(inside) if !inside.in_string => match outside {
-                // Both may be true.
+                // The end may be inside of a string or outside of one.
                 Some(_) => None,
                 None => Some(Closing { place: inside }),
             },

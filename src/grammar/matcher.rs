@@ -29,11 +29,11 @@ pub struct Matcher {
 /// The tokens that a constraint allows next.
 #[derive(Debug, PartialEq)]
 pub enum Next<'a> {
-    /// Any token.
+    /// Every token is allowed.
     Free,
-    /// One of these tokens; they include end-of-text ids where the completion may end.
+    /// These tokens are allowed. They include end-of-text ids where the completion may end.
     OneOf(&'a TokenMask),
-    /// Nothing may follow: the completion is over.
+    /// No token is allowed: the completion is over.
     Finished,
 }
 
@@ -45,7 +45,7 @@ enum Phase {
     Free,
     /// The parser decides.
     Constrained,
-    /// Nothing may follow.
+    /// The completion is over.
     Finished,
 }
 

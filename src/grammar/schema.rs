@@ -27,7 +27,7 @@ const REMAINDER_WORK: u64 = 200;
 pub enum Whitespace {
     /// One space, or a line break and up to 16 spaces.
     Limited,
-    /// None.
+    /// There is no white space.
     None,
     /// Strings that match this regular expression.
     Pattern(String),

@@ -264,8 +264,8 @@ fn hyperparameters(gguf: &Gguf, config: &ModelConfig) -> Hyperparameters {
 
 fn rope_report(gguf: &Gguf, config: &ModelConfig, rope: &Rope) -> RopeReport {
     let (scaling, factor, original_tokens) = match rope.scaling {
-        // Its factors are a tensor.
-        // Those of a model with head lengths per layer leave pairs unrotated.
+        // The scaling of Llama 3 is a tensor of factors.
+        // In a model with head lengths per layer the factors only leave pairs unrotated.
         Scaling::None
             if gguf.tensor("rope_freqs.weight").is_some() && rope.local_dims == rope.dims =>
         {

@@ -67,10 +67,10 @@ pub fn causal_conv(
     Tensor::from_dispatch(out)
 }
 
-/// The result of a dispatch.
+/// The part of the work that a dispatch does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// All, a lane per channel: for few rows.
+    /// The results and the rows that are kept, a lane per channel: for few rows.
     Whole,
     /// The results, a lane per channel and row.
     Results,

@@ -88,7 +88,7 @@ pub fn gated_matmul(
 /// The addends of the products with gate and with up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Added {
-    /// Nothing.
+    /// The products have no addends.
     Nothing,
     /// A row for all tokens: biases.
     ToAll,

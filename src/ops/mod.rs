@@ -27,7 +27,7 @@ mod variant;
 // Products by the twins and on the CPU device, for the ops below.
 mod host_products;
 
-// One op each.
+// Each of these files is one op.
 pub mod add_given;
 pub mod add_positions;
 pub mod add_token_type;

@@ -13,7 +13,7 @@ use crate::kernel::{Kernel, wgsl};
 /// A function of a product with its bias.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Finish {
-    /// Nothing.
+    /// The value is unchanged.
     #[default]
     Plain,
     /// Multiplication by a factor.

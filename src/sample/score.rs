@@ -98,7 +98,7 @@ impl<'a> LogSoftmax<'a> {
             let Some(mut worst) = best.peek_mut() else {
                 break;
             };
-            // Of equal logits, the lower id is kept.
+            // The lower id is kept of two with equal logits.
             if z > candidates::logit(*worst) {
                 *worst = candidates::key(z, id);
             }

@@ -14,7 +14,7 @@ use super::token::{Roles, TokenKind, TokenSpelling};
 pub struct Description<'f> {
     /// The strings of the tokens by id, as the file writes them.
     pub strings: Cow<'f, [String]>,
-    /// One per token.
+    /// The kind of each token, by id.
     pub kinds: Vec<TokenKind>,
     pub spelling: TokenSpelling,
     pub roles: Roles,
@@ -35,13 +35,13 @@ pub struct Description<'f> {
 /// is the text between special tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpacePrefix {
-    /// None.
+    /// No part gets a space.
     Never,
-    /// Every part.
+    /// Every part gets a space.
     Always,
-    /// Parts that do not begin with a space.
+    /// Parts that do not begin with a space get one.
     UnlessSpace,
-    /// The part at the beginning of the prompt, unless it begins with a space.
+    /// The part at the beginning of the prompt gets a space, unless it begins with one.
     FirstUnlessSpace,
 }
 

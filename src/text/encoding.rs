@@ -23,7 +23,7 @@ pub type Pause<'p> = &'p dyn Fn() -> Pin<Box<dyn Future<Output = ()>>>;
 /// The treatment of special tokens when text is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Special {
-    /// None are added.
+    /// No tokens are added.
     None,
     /// The model's start- and end-of-text tokens are added as it wants them.
     Added,

@@ -15,7 +15,7 @@ const DOCUMENT: &str = "{document}";
 /// The tokens of a query and a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
-    /// All ids.
+    /// The ids of all tokens, those that the tokenizer adds included.
     pub ids: Vec<u32>,
     /// Number of leading tokens of type 0: those before the document, or all tokens of a template.
     pub first_tokens: usize,

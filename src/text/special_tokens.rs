@@ -16,11 +16,11 @@ pub struct SpecialToken {
     pub text: Box<str>,
     /// Its id.
     pub id: u32,
-    /// White space before it is dropped.
+    /// Whether white space before the token is dropped.
     pub strips_preceding_space: bool,
-    /// White space after it is dropped.
+    /// Whether white space after the token is dropped.
     pub strips_following_space: bool,
-    /// It is not recognized next to a letter or digit.
+    /// Whether the token is not recognized next to a letter or digit.
     pub stands_alone: bool,
 }
 

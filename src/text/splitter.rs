@@ -9,13 +9,13 @@ use crate::{Error, Result};
 /// The treatment of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behavior {
-    /// It is a piece.
+    /// The match is a piece.
     Isolated,
-    /// It is dropped.
+    /// The match is dropped.
     Removed,
-    /// It ends the piece before it.
+    /// The match is the end of the piece before it.
     MergedWithPrevious,
-    /// It begins the piece after it.
+    /// The match is the beginning of the piece after it.
     MergedWithNext,
     /// Adjacent matches are one piece.
     Contiguous,

@@ -16,7 +16,7 @@ const ROUNDS: usize = 3;
 /// nanoseconds on a GPU, more than one microsecond where lanes are emulated.
 ///
 /// # Errors
-/// When the device failed or miscounts.
+/// Fails when the device failed or miscounts.
 pub async fn barrier_us(device: &ComputeDevice) -> Result<f64> {
     let mut out = upload_words(vec![0; WORKGROUPS], [WORKGROUPS], device.tensors());
     let mut best_ms = [f64::INFINITY; 2];

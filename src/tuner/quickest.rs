@@ -43,7 +43,7 @@ const ROUNDS: usize = 3;
 /// on devices that record no graphs.
 ///
 /// # Errors
-/// When the device fails.
+/// Fails when the device fails.
 pub async fn quickest(
     device: &ComputeDevice,
     variant: Variant,

@@ -11,7 +11,7 @@ use crate::runtime::{InspectionOptions, inspect};
 /// needs and whether this build runs it. `options` is an object of [`InspectionOptions`].
 ///
 /// # Errors
-/// When the bytes cannot be read, or an option is wrong. Files that are no model, or one that does not
+/// Fails when the bytes cannot be read, or an option is wrong. Files that are no model, or one that does not
 /// run, are reported in `refusal`.
 #[wasm_bindgen(js_name = inspectModel)]
 pub async fn inspect_model(files: PageFiles, options: JsValue) -> Result<JsValue, JsValue> {

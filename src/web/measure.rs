@@ -36,7 +36,7 @@ struct ReplayReport {
 /// start of each, and reports the time until everything was submitted.
 ///
 /// # Errors
-/// When the model cannot be loaded, or `steps` exceeds its context.
+/// Fails when the model cannot be loaded, or `steps` exceeds its context.
 #[wasm_bindgen(js_name = measureReplay)]
 pub async fn measure_replay(
     files: PageFiles,

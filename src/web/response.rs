@@ -52,7 +52,7 @@ impl InpageResponse {
         self.status
     }
 
-    /// `[name, value][]`.
+    /// The headers, as `[name, value][]`.
     #[wasm_bindgen(getter)]
     pub fn headers(&self) -> Result<JsValue, JsValue> {
         Ok(serde_wasm_bindgen::to_value(&self.headers)?)

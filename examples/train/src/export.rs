@@ -157,7 +157,7 @@ fn metadata(shape: &Shape, bpe: &Bpe, parameters: usize) -> Metadata {
 /// Writes the file and returns its size in bytes.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// Fails when the file cannot be written.
 pub fn write(path: &Path, model: &Llama, shape: &Shape, bpe: &Bpe) -> Result<usize, Failure> {
     let entries = entries(model);
     let parameters = entries.iter().map(|entry| entry.values.len()).sum();

@@ -75,7 +75,7 @@ fn optimizer() -> ModuleOptimizer {
 /// Trains, or continues to train, to the end of the last stage. Returns the model without autodiff.
 ///
 /// # Errors
-/// If a checkpoint or the log cannot be read or written.
+/// Fails if a checkpoint or the log cannot be read or written.
 pub fn run(options: &Options, shape: &Shape, bpe: &Bpe, device: &Device) -> Result<Llama, Failure> {
     let device = device.clone().autodiff();
     device.seed(options.seed);

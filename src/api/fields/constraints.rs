@@ -92,7 +92,7 @@ const GRAMMAR: &str = GrammarFields::grammar.name;
 /// The constraint that the fields of specification 9 describe.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::api) enum Constraint {
-    /// Any text.
+    /// There is no constraint: the completion may be any text.
     None,
     /// The completion must match `source`. `param` is the field it comes from; `is_schema` selects
     /// `invalid_schema` over `invalid_grammar` as the error code.
@@ -127,7 +127,7 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches, form: Form) -> 
     };
     let tools = tools::read(fields, switches.tool_names, form)?;
     let is_forced = tools.as_ref().is_some_and(|tools| tools.is_forced);
-    // It describes the text, and there is none beside a forced call, which has its own schema.
+    // `text.format` describes the text. A forced call has a schema of its own and no text beside it.
     let format = format.filter(|_| form == Form::Nested || !is_forced);
     let grammar = grammar(fields)?;
     let mut structured = structured_outputs::read(fields, switches.open_objects)?;

@@ -8,17 +8,17 @@ use crate::{RequestFault, Result};
 /// The state of a registered model.
 #[derive(Debug, Clone)]
 pub enum ModelState {
-    /// Known, but not loaded.
+    /// The model is registered and not loaded.
     Unloaded,
-    /// Being loaded.
+    /// The model is being loaded.
     Loading,
-    /// Loaded, and generates text.
+    /// The model is loaded and generates text.
     Ready(ReadyModel),
-    /// Loaded, and makes embeddings or compares texts.
+    /// The model is loaded, and makes embeddings or compares texts.
     ReadyToEmbed(ReadyEmbedder),
-    /// It could not be loaded; the string says why.
+    /// The model could not be loaded; the string is the reason.
     Failed(String),
-    /// It could not be loaded, and the first request after a pause starts another attempt.
+    /// The model could not be loaded, and the first request after a pause starts another attempt.
     WillRetry {
         /// The reason of the failure.
         reason: String,

@@ -163,7 +163,7 @@ impl Models {
     /// that makes embeddings will do.
     ///
     /// # Errors
-    /// Those of the model's state.
+    /// The errors of the model's state.
     pub(super) async fn ready_tokenizer(
         &self,
         name: &str,
@@ -224,7 +224,7 @@ impl Models {
     /// Fails unless a model is ready.
     ///
     /// # Errors
-    /// Those of the state of the model that is closest to it.
+    /// The errors of the state of the model that is closest to being ready.
     pub(super) fn check_health(&self, now_ms: u64) -> Result<()> {
         match find(&self.entries.borrow(), ALIAS, None, None) {
             Some(entry) => entry.check_ready(now_ms),

@@ -64,7 +64,7 @@ pub(super) fn compile(
     }
     match compiled {
         Ok(grammar) => Ok(Some(grammar)),
-        // Nothing was demanded of calls.
+        // The request demands nothing of calls, so they need no grammar.
         Err(_) if matches!(constraint, Constraint::Tools(calls) if !calls.demands_grammar()) => {
             Ok(None)
         }

@@ -142,7 +142,7 @@ pub enum ContextWord {
 pub enum AlwaysIncludeUsage {
     /// True: as if every streaming request set `stream_options.include_usage`.
     Always(bool),
-    /// They are in the named chunk, which exists anyway.
+    /// The counts are in the named chunk, which exists anyway.
     In(UsagePlace),
 }
 
@@ -153,7 +153,7 @@ pub enum AlwaysIncludeUsage {
 pub enum UseModelDefaults {
     /// True: on every route. False: on none.
     Everywhere(bool),
-    /// They hold on the named routes only.
+    /// The recommended values are used on the named routes only.
     In(MessageWord),
 }
 
@@ -223,7 +223,7 @@ pub enum ToolNames {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum SuffixMode {
-    /// It follows the text of every choice.
+    /// The suffix follows the text of every choice.
     Append,
     /// The model fills in what goes between the prompt and it.
     Fim,
@@ -290,7 +290,7 @@ pub enum WhenModelNotReady {
 pub enum SpeculationMode {
     /// `All`, on a GPU without the tokens that followed elsewhere in the text.
     Auto,
-    /// None.
+    /// No tokens are guessed.
     Off,
     /// The tokens that come next in a request's prediction, and those that a constraint forces.
     Predictions,

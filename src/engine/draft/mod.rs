@@ -64,7 +64,7 @@ impl Acceptance {
     }
 }
 
-/// Tokens that may come next.
+/// The tokens that may come next.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Draft {
     pub(super) tokens: Vec<u32>,

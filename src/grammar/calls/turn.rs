@@ -24,7 +24,7 @@ pub struct Turn {
     pub tools: Vec<Tool>,
     /// The turn must call a tool.
     pub is_forced: bool,
-    /// It may call several.
+    /// The turn may call several tools.
     pub is_parallel: bool,
     /// The form in which the model writes.
     pub form: OutputForm,

@@ -26,14 +26,14 @@ const TURN_MARKS: [&str; 16] = [
 /// The place in the model's turn where a prompt ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::grammar) enum Beginning {
-    /// Before reasoning, if there is any.
+    /// The prompt ends before reasoning, if there is any.
     Turn,
-    /// Inside reasoning.
+    /// The prompt ends inside reasoning.
     Reasoning {
-        /// The tag is the last of the prompt.
+        /// The opening tag is at the end of the prompt.
         is_fresh: bool,
     },
-    /// After reasoning.
+    /// The prompt ends after reasoning.
     Reasoned,
 }
 

@@ -17,13 +17,13 @@ pub(in crate::grammar) const SEPARATOR: &str = "<｜tool▁sep｜>";
 /// The body after the opener.
 #[derive(Debug)]
 pub(super) enum DeepSeekCalls {
-    /// Before a call or the closer: what has been read of a tag.
+    /// Before a call or the closer: the part of a tag that has been read.
     Between(String),
-    /// Up to the arguments.
+    /// The text before the arguments, as far as it has been read.
     Head(String),
     /// The arguments.
     Arguments(ValueEnd),
-    /// Up to the end of the call.
+    /// The text after the arguments, as far as it has been read.
     Tail(String),
 }
 

@@ -33,9 +33,9 @@ pub enum OutputPart {
 /// The effect of a character on the reader of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
-    /// It belongs to the call.
+    /// The character belongs to the call.
     More,
-    /// It is the last one of the calls.
+    /// The character is the last one of the calls.
     Done,
     /// The calls ended before the held text, which is to be read as text.
     Left,

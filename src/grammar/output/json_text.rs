@@ -13,9 +13,9 @@ pub(super) struct ValueEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Inside,
-    /// It is the value's last character.
+    /// The character is the last one of the value.
     Last,
-    /// It follows the value.
+    /// The character follows the value.
     After,
 }
 

@@ -13,13 +13,13 @@ const MAX_WORD_BYTES: usize = 1024;
 /// The place of a character in relation to a literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// It belongs to the literal.
+    /// The character belongs to the literal.
     Inside,
-    /// It is its last character.
+    /// The character is the last one of the literal.
     Last,
-    /// It follows it.
+    /// The character follows the literal.
     After,
-    /// It does not fit.
+    /// The character cannot follow the text so far in a literal.
     Wrong,
 }
 
@@ -38,7 +38,7 @@ enum State {
     Value,
     /// Inside a string that this character ends.
     String(char, Unescape),
-    /// Inside a string that the tag ends; what has been read of the tag.
+    /// Inside a string that a tag ends, and the part of the tag that has been read.
     Tagged(String),
     /// The tag that opens a string, as far as it has been read.
     Tag(String),

@@ -18,7 +18,7 @@ pub const ARCHITECTURE: Architecture = Architecture {
     add_keys,
     json_sizes: &[CONVOLUTION],
     tensors: &[TENSORS],
-    // Those of models that take images or sound.
+    // The towers of models that take images or sound.
     other_parts: &["model.vision_tower.", "model.multi_modal_projector."],
     ..Architecture::LLAMA_LIKE
 };

@@ -47,7 +47,7 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
     let most = |sizes: &[usize]| sizes.iter().copied().max().unwrap_or(1);
     let head_dim = keys.size_or("attention.key_length", dim / heads)?;
     let value_dim = keys.size_or("attention.value_length", head_dim)?;
-    // Those of latents differ.
+    // Heads of latents may have values of another length.
     if value_dim != head_dim && keys.size_or_zero("attention.kv_lora_rank")?.is_none() {
         return Err(keys.unsupported("heads of different key and value lengths"));
     }

@@ -27,7 +27,7 @@ pub struct ModelConfig {
     pub token_ids: usize,
     /// Longest sequence that the model was trained for, in tokens.
     pub context_tokens: usize,
-    /// One entry per layer; of all passes, if the layers of the file are passed several times.
+    /// One entry per layer. If the layers of the file are passed several times, each pass has entries of its own.
     pub layers: Vec<LayerConfig>,
     /// The repetition of the file's layers.
     pub passes: Passes,
@@ -197,23 +197,23 @@ pub struct LayerSizes {
 /// Rotary embedding of a layer's queries and keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerRope {
-    /// None.
+    /// The layer rotates nothing.
     None,
-    /// With the model's frequencies.
+    /// The layer rotates with the model's frequencies.
     Global,
-    /// With the frequencies of [`Rope::local_base`].
+    /// The layer rotates with the frequencies of [`Rope::local_base`].
     Local,
 }
 
 /// Positions of the norms in a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NormPlaces {
-    /// On the inputs of attention and feed-forward: `attn_norm`, `ffn_norm`.
+    /// Whether the inputs of attention and feed-forward are normalized: `attn_norm`, `ffn_norm`.
     pub before: bool,
-    /// On their outputs, before these are added to the residual stream: `post_attention_norm`,
+    /// Whether their outputs are normalized before they are added to the residual stream: `post_attention_norm`,
     /// `post_ffw_norm`.
     pub after: bool,
-    /// On the residual stream, after they are added: `attn_output_norm`, `layer_output_norm`.
+    /// Whether the residual stream is normalized after they are added: `attn_output_norm`, `layer_output_norm`.
     pub on_sum: bool,
 }
 
@@ -247,15 +247,15 @@ impl NormPlaces {
 /// Norms of queries and keys: `attn_q_norm`, `attn_k_norm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QkNorm {
-    /// None.
+    /// Queries and keys are not normalized.
     None,
-    /// One per head, before rotary embedding.
+    /// Each head is normalized, before rotary embedding.
     Heads,
-    /// One per head, after rotary embedding.
+    /// Each head is normalized, after rotary embedding.
     RotatedHeads,
-    /// One per head without weights, in layers with rotary embedding.
+    /// Each head is normalized without weights, in layers with rotary embedding.
     Unweighted,
-    /// One over all heads of a token, before rotary embedding.
+    /// All heads of a token are normalized together, before rotary embedding.
     Rows,
 }
 

@@ -92,7 +92,7 @@ impl LinearRecurrence {
     /// Reads the keys that these recurrences share.
     ///
     /// # Errors
-    /// For sizes that are missing, that contradict each other or that no kernel computes.
+    /// Fails for sizes that are missing, that contradict each other or that no kernel computes.
     pub fn read(keys: &Keys, rule: Rule) -> Result<LinearRecurrence> {
         let heads = keys.size("ssm.time_step_rank")?;
         let inner = keys.size("ssm.inner_size")?;
@@ -127,7 +127,7 @@ impl LinearRecurrence {
 /// The taps of a convolution.
 ///
 /// # Errors
-/// If it is no convolution over several tokens, or over more than real models have.
+/// Fails if it is no convolution over several tokens, or over more than real models have.
 pub fn taps(keys: &Keys, key: &str) -> Result<usize> {
     match keys.size(key)? {
         taps @ 2..=16 => Ok(taps),

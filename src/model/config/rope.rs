@@ -106,7 +106,7 @@ impl RopeParts {
 /// factors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scaling {
-    /// None.
+    /// Frequencies are those of the training.
     None,
     /// Positions are divided by `factor` (Chen et al. 2023, <https://arxiv.org/abs/2306.15595>).
     Linear {

@@ -12,7 +12,7 @@ pub enum Mixer {
     Attention(Box<Attention>),
     /// A recurrence.
     Recurrent(Box<Recurrent>),
-    /// Both.
+    /// Attention and a recurrence, side by side.
     Both(Box<AttentionAndRecurrence>),
 }
 

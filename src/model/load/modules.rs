@@ -293,7 +293,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                 continue;
             };
             has_any = true;
-            // None in an outline.
+            // In an outline a tensor has no values.
             if let Some(value) = self.tensors.floats(tensor).await?.first() {
                 *bound = value.clamp(f32::MIN, f32::MAX);
             }

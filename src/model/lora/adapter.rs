@@ -23,7 +23,7 @@ pub struct Adapter<S> {
     /// Its name in messages.
     pub(super) file: String,
     pub(super) format: AdapterFormat,
-    /// One for each tensor that it adapts.
+    /// The pairs of matrices, one for each tensor that the adapter changes.
     pub(super) pairs: Vec<Pair>,
     /// The source that the tensors' offsets refer to.
     pub(super) source: JoinedSource<S>,

@@ -12,7 +12,7 @@ impl Steps {
     /// those of [`warm_up`](Self::warm_up) again.
     ///
     /// # Errors
-    /// When a kernel is refused; the decoder is unchanged then.
+    /// Fails when a kernel is refused; the decoder is unchanged then.
     pub async fn readapt(&mut self, mut adapted: Adapted) -> Result<()> {
         // Graphs stay valid: there were no adapters and there are none now.
         if !self.has_adapters && !adapted.has_adapters {

@@ -217,7 +217,7 @@ impl Transformer {
     /// request does not wait. Steps of a batch are recorded with the first batch of their size.
     ///
     /// # Errors
-    /// When a kernel is refused.
+    /// Fails when a kernel is refused.
     pub async fn warm_up(&mut self) -> Result<()> {
         self.warm_up_steps(WarmUp::Prompts, None).await
     }
@@ -261,7 +261,7 @@ impl Transformer {
     /// [`warm_up`](Self::warm_up) does so unless the host is faster.
     ///
     /// # Errors
-    /// When a kernel is refused.
+    /// Fails when a kernel is refused.
     pub async fn choose_on_device(&mut self) -> Result<()> {
         self.steps.choose_on_device(None).await
     }

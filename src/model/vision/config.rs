@@ -69,7 +69,7 @@ pub struct ProjectorNorm {
 /// A learned position of each patch, from a table of a square of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LearnedPositions {
-    /// None.
+    /// No positions are learned.
     None,
     /// The corners of an image are those of the table; between them positions are interpolated.
     Corners,
@@ -84,9 +84,9 @@ pub enum LearnedPositions {
 pub enum Join {
     /// One row, patch after patch.
     Concatenate,
-    /// Their mean.
+    /// The mean of the patches.
     Mean,
-    /// Their mean times the root of its length.
+    /// The mean of the patches times the root of its length.
     LargeMean,
 }
 

@@ -26,7 +26,7 @@ pub struct SamplerVerdict {
 /// Whether the sampler kernels sample the same tokens as their twin, in the shape in which they will run.
 ///
 /// # Errors
-/// When the device fails.
+/// Fails when the device fails.
 pub async fn samples(device: &ComputeDevice, shape: SamplerShape) -> Result<bool> {
     if device.is_reference() {
         return Ok(true);

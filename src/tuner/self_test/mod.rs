@@ -112,7 +112,7 @@ pub(super) async fn validate(
 /// the variant's arithmetic differs from f32. The rest of the variant was validated before.
 ///
 /// # Errors
-/// When an output is wrong, or the device fails.
+/// Fails when an output is wrong, or the device fails.
 pub(super) async fn agrees(
     device: &ComputeDevice,
     variant: Variant,

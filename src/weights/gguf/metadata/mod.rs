@@ -73,7 +73,7 @@ impl Metadata {
     /// An unsigned integer.
     ///
     /// # Errors
-    /// If the value is not an integer or does not fit.
+    /// Fails if the value is not an integer or does not fit.
     pub fn u32(&self, key: &str) -> Result<Option<u32>> {
         self.typed(key, "a u32", |value| value.integer()?.try_into().ok())
     }
@@ -81,7 +81,7 @@ impl Metadata {
     /// An unsigned integer: a count, a size.
     ///
     /// # Errors
-    /// If the value is not an integer or does not fit.
+    /// Fails if the value is not an integer or does not fit.
     pub fn usize(&self, key: &str) -> Result<Option<usize>> {
         self.typed(key, "an unsigned integer", |value| {
             value.integer()?.try_into().ok()
@@ -91,7 +91,7 @@ impl Metadata {
     /// An integer.
     ///
     /// # Errors
-    /// If the value is not an integer or does not fit.
+    /// Fails if the value is not an integer or does not fit.
     pub fn i64(&self, key: &str) -> Result<Option<i64>> {
         self.typed(key, "an i64", |value| value.integer()?.try_into().ok())
     }
@@ -99,7 +99,7 @@ impl Metadata {
     /// A float; an f64 is rounded.
     ///
     /// # Errors
-    /// If the value is not a float.
+    /// Fails if the value is not a float.
     pub fn f32(&self, key: &str) -> Result<Option<f32>> {
         self.typed(key, "a float", |value| match *value {
             MetadataValue::F32(v) => Some(v),
@@ -111,7 +111,7 @@ impl Metadata {
     /// A bool.
     ///
     /// # Errors
-    /// If the value is not a bool.
+    /// Fails if the value is not a bool.
     pub fn bool(&self, key: &str) -> Result<Option<bool>> {
         self.typed(key, "a bool", |value| match *value {
             MetadataValue::Bool(v) => Some(v),
@@ -122,7 +122,7 @@ impl Metadata {
     /// A string.
     ///
     /// # Errors
-    /// If the value is not a string.
+    /// Fails if the value is not a string.
     pub fn str(&self, key: &str) -> Result<Option<&str>> {
         self.typed(key, "a string", |value| match value {
             MetadataValue::String(v) => Some(v.as_str()),
@@ -133,7 +133,7 @@ impl Metadata {
     /// An array of strings.
     ///
     /// # Errors
-    /// If the value is not such an array.
+    /// Fails if the value is not such an array.
     pub fn strings(&self, key: &str) -> Result<Option<&[String]>> {
         self.typed(key, "an array of strings", |value| match value {
             MetadataValue::Array(MetadataArray::String(v)) => Some(v.as_slice()),
@@ -144,7 +144,7 @@ impl Metadata {
     /// An array of f32.
     ///
     /// # Errors
-    /// If the value is not such an array.
+    /// Fails if the value is not such an array.
     pub fn f32s(&self, key: &str) -> Result<Option<&[f32]>> {
         self.typed(key, "an array of f32", |value| match value {
             MetadataValue::Array(MetadataArray::F32(v)) => Some(v.as_slice()),
@@ -155,7 +155,7 @@ impl Metadata {
     /// An array of i32.
     ///
     /// # Errors
-    /// If the value is not such an array.
+    /// Fails if the value is not such an array.
     pub fn i32s(&self, key: &str) -> Result<Option<&[i32]>> {
         self.typed(key, "an array of i32", |value| match value {
             MetadataValue::Array(MetadataArray::I32(v)) => Some(v.as_slice()),
@@ -166,7 +166,7 @@ impl Metadata {
     /// An array of sizes.
     ///
     /// # Errors
-    /// If the value is not such an array.
+    /// Fails if the value is not such an array.
     pub fn sizes(&self, key: &str) -> Result<Option<Vec<usize>>> {
         self.typed(key, "an array of sizes", |value| match value {
             MetadataValue::Array(MetadataArray::I32(v)) => {
@@ -182,7 +182,7 @@ impl Metadata {
     /// An array of bools.
     ///
     /// # Errors
-    /// If the value is not such an array.
+    /// Fails if the value is not such an array.
     pub fn bools(&self, key: &str) -> Result<Option<&[bool]>> {
         self.typed(key, "an array of bools", |value| match value {
             MetadataValue::Array(MetadataArray::Bool(v)) => Some(v.as_slice()),

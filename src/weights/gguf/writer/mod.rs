@@ -48,7 +48,7 @@ impl GgufWriter {
     /// A file with this metadata, aligned to its `general.alignment` (32 by default).
     ///
     /// # Errors
-    /// If `general.alignment` is not a power of two or is larger than 1 MiB.
+    /// Fails if `general.alignment` is not a power of two or is larger than 1 MiB.
     pub fn new(metadata: Metadata) -> Result<GgufWriter> {
         let alignment_bytes = alignment_bytes(&metadata)?;
         Ok(GgufWriter {
@@ -63,7 +63,7 @@ impl GgufWriter {
     /// Adds a tensor after the others; `shape[0]` is contiguous.
     ///
     /// # Errors
-    /// If the name is empty or already used, or the type cannot have this shape.
+    /// Fails if the name is empty or already used, or the type cannot have this shape.
     pub fn tensor(
         &mut self,
         name: impl Into<String>,
