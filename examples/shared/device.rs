@@ -50,7 +50,7 @@ impl DeviceName {
 /// A number of threads.
 ///
 /// # Errors
-/// Fails when the text names no device.
+/// Fails when the text is no number of threads.
 pub fn parse_threads(given: &str) -> std::result::Result<usize, String> {
     let threads = given.parse().ok().filter(|threads| *threads > 0);
     threads.ok_or_else(|| format!("--threads is a number from 1, not {given}"))
