@@ -87,7 +87,7 @@ async function ask(page, text) {
   await done(page);
 }
 
-/** Few colours: the pictures are a third as large. */
+/** Few colours: the images are a third as large. */
 async function write(page, name) {
   await page.evaluate(() => scrollTo(0, 0));
   const png = await page.screenshot({ animations: "disabled" });

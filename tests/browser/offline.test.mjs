@@ -268,10 +268,10 @@ test("files that change while they are read are not kept", async () => {
     await start();
     return serving.keptOffline.then(
       () => "kept",
-      (error) => error.message,
+      (error) => `${error.name} ${error.code}: ${error.message}`,
     );
   });
-  assert.match(message, /changed while they were read/);
+  assert.match(message, /^InpageError site_not_kept: .* changed while they were read$/);
   await page.close();
   await context.unroute("**/late.js");
   await site.down();

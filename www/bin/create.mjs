@@ -17,7 +17,7 @@ Writes an app into a new folder and installs it with npm: a page in TypeScript, 
                          completion  streams texts of the small model in the package, and answers fetch("/v1/completions")
                          chat        a chat with a model of the catalog
                          search      a search by meaning in texts of the page
-                         pictures    questions about a picture
+                         pictures    questions about an image
   --model NAME         a model of the catalog (inpage models) for the chat, the search or the pictures
   --package SPEC       what npm installs as inpage: a version, or the path of an archive (default: this version)
   --no-install         only write the files

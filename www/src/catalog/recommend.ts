@@ -68,7 +68,7 @@ const MOST_THREADS = 8;
  * The models for a task, the best one for this device first: those that fit and answer at a comfortable speed, where larger and newer ones
  * come first; then slower ones, the fastest first; then those that do not fit, the smallest first.
  *
- * @throws TypeError for an option that cannot be used
+ * @throws TypeError for an option that cannot be used: this entry does not have the class `InpageError`
  */
 export async function recommendModels(options: RecommendOptions = {}): Promise<Recommendation[]> {
   const { task, language, maxBytes = Number.POSITIVE_INFINITY } = options;

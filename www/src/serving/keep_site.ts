@@ -19,8 +19,13 @@ const IN_SCRIPTS = /(["'`])([\w@./-]+\.(?:m?js|css|wasm))\1(?!(?<=[{,]\s*\1\2\1)
  */
 const IN_PAGES = /<(?:script|link|img|source)\b[^>]*?\s(?:src|href)\s*=\s*(["']?)([^"'\s>]+)/g;
 
+/** The files of the page cannot be kept. */
+class NotKept extends Error {
+  readonly code = "site_not_kept";
+}
+
 /** The network did not give a file. */
-class Unreachable extends Error {
+class Unreachable extends NotKept {
   override readonly name = "Unreachable";
 }
 
@@ -30,7 +35,8 @@ class Unreachable extends Error {
  *
  * @param more URLs that cannot be found, such as files that scripts fetch
  * @throws the reason of `signal` if that aborts first
- * @throws Error if a file cannot be fetched (and this page was not kept before) or stored, or the files keep changing
+ * @throws Error with the code `site_not_kept` if a file cannot be fetched (and this page was not kept before) or the files keep
+ * changing; DOMException if one cannot be stored
  */
 export async function keepSite(
   scope: string,
@@ -52,7 +58,7 @@ export async function keepSite(
     if (id === known) return writeRelease(scope, id, files);
     known = id;
   }
-  throw new Error("the files of the site changed while they were read");
+  throw new NotKept("the files of the site changed while they were read");
 }
 
 /** Whether an earlier visit has kept this page. */
@@ -83,7 +89,7 @@ async function readSite(scope: string, more: readonly string[]): Promise<Map<str
     // Servers of single-page apps answer every unknown path with the page.
     const isMissing = response.status === 404 || response.status === 410 || isPage;
     if (!isNeeded && isMissing) return;
-    if (!response.ok) throw new Error(`${url} answered ${response.status}`);
+    if (!response.ok) throw new NotKept(`${url} answered ${response.status}`);
     // A new response, because one that was redirected may not answer a navigation; without what is true of the transfer only.
     const headers = new Headers(response.headers);
     for (const name of ["content-encoding", "content-length", "vary"]) headers.delete(name);

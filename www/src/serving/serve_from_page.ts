@@ -53,7 +53,10 @@ export interface Serving {
   readonly ready: Promise<void>;
   /**
    * With `offline`: resolves when the files of this page are kept, also in a visit without a network if an earlier one has kept them.
-   * Rejects if they cannot be; those of an earlier visit stay.
+   * Those of an earlier visit stay if they cannot be kept.
+   *
+   * @throws InpageError `site_not_kept` if a file cannot be fetched or the files keep changing, `invalid_option` for a URL in `files`
+   * that is none, and the errors of `ready`
    */
   readonly keptOffline: Promise<void>;
   /**
@@ -183,7 +186,10 @@ class PageServing implements Serving {
   /** Keeps the site for offline visits once it is served. */
   keep(files: readonly string[]): void {
     const { scope } = this.#place;
-    this.keptOffline = this.ready.then(() => keepSite(scope, files, this.#stopped.signal));
+    const kept = this.ready.then(() => keepSite(scope, files, this.#stopped.signal));
+    this.keptOffline = kept.catch((error) => {
+      throw asInpageError(error);
+    });
     this.keptOffline.catch(() => {});
   }
 
