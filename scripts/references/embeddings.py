@@ -72,20 +72,20 @@ def bert_tokenizer():
 
 
 def add_bert_tokenizer(writer):
-    """As the converter: `▁` begins words, and pieces inside of words lose their signs."""
+    """Writes the keys as the converter does: `▁` begins words, and pieces inside of words lose their signs."""
 
     def phantom(text):
         if text.startswith("[") and text.endswith("]"):
             return text
         return text[2:] if text.startswith("##") else "▁" + text
 
-    texts = vocabulary()
+    strings = vocabulary()
     control = gguf.TokenType.CONTROL
-    types = [control if text in SPECIALS else gguf.TokenType.NORMAL for text in texts]
+    types = [control if text in SPECIALS else gguf.TokenType.NORMAL for text in strings]
     writer.add_token_type_count(2)
     writer.add_tokenizer_model("bert")
     writer.add_tokenizer_pre("default")
-    writer.add_token_list([phantom(text) for text in texts])
+    writer.add_token_list([phantom(text) for text in strings])
     writer.add_token_types(types)
     writer.add_unk_token_id(1)
     writer.add_sep_token_id(3)
@@ -203,8 +203,8 @@ def qwen3(name, file_type):
 
     rounded = write_gguf(name, "qwen3", tensors, file_type, add_keys)
     model.load_state_dict({key: torch.from_numpy(rounded[names[key]]) for key in names})
-    texts, _ = tiny_tokenizer.byte_level(QWEN2[1])
-    inputs = random_inputs(320, [3, 12, 77, 1, 30], [texts.index(eos)])
+    strings, _ = tiny_tokenizer.byte_level(QWEN2[1])
+    inputs = random_inputs(320, [3, 12, 77, 1, 30], [strings.index(eos)])
     inputs = [{"ids": ids, "vector": pooled(states(model, ids), "last")} for ids in inputs]
     write_references(name, inputs)
 
@@ -571,8 +571,8 @@ def gemma_folder(name):
 
 def gemma_tokenizer():
     """SentencePiece with bytes as Gemma's tokenizer.json describes it: a BPE of pieces, in which `▁` is a space."""
-    texts = [text for text, _, _ in tiny_tokenizer.sentencepiece(GEMMA[1])]
-    vocab = {text: i for i, text in enumerate(texts)}
+    strings = [text for text, _, _ in tiny_tokenizer.sentencepiece(GEMMA[1])]
+    vocab = {text: i for i, text in enumerate(strings)}
     merges = [next((text[:cut], text[cut:]) for cut in range(1, len(text))
                    if text[:cut] in vocab and text[cut:] in vocab) for text in tiny_tokenizer.PIECES]  # fmt: skip
     tokenizer = tokenizers.Tokenizer(

@@ -198,16 +198,16 @@ def write_xlm_tokenizer(folder):
 
 
 def add_xlm_tokenizer(writer):
-    """As the converter."""
+    """Writes the keys of the tokenizer as the converter does."""
     control, normal, unknown = gguf.TokenType.CONTROL, gguf.TokenType.NORMAL, gguf.TokenType.UNKNOWN
-    texts, scores = zip(*unigram())
+    strings, scores = zip(*unigram())
     kinds = {"<unk>": unknown, **{text: control for text in ["<s>", "<pad>", "</s>", "<mask>"]}}
     writer.add_token_type_count(1)
     writer.add_tokenizer_model("t5")
     writer.add_tokenizer_pre("default")
-    writer.add_token_list(list(texts))
+    writer.add_token_list(list(strings))
     writer.add_token_scores(list(scores))
-    writer.add_token_types([kinds.get(text, normal) for text in texts])
+    writer.add_token_types([kinds.get(text, normal) for text in strings])
     writer.add_add_space_prefix(True)
     writer.add_remove_extra_whitespaces(True)
     writer.add_bos_token_id(0)
@@ -215,7 +215,7 @@ def add_xlm_tokenizer(writer):
     writer.add_unk_token_id(3)
     writer.add_sep_token_id(2)
     writer.add_pad_token_id(1)
-    writer.add_mask_token_id(len(texts) - 1)
+    writer.add_mask_token_id(len(strings) - 1)
     writer.add_add_bos_token(True)
     writer.add_add_sep_token(True)
     writer.add_add_eos_token(True)
@@ -320,11 +320,11 @@ def qwen3(name, file_type):
 
 def qwen_tokenizer():
     """The byte-level tokenizer of the file, with the pre-tokenizer of Qwen2."""
-    texts, types = tiny_tokenizer.byte_level(QWEN2[1])
-    vocab = {text: i for i, text in enumerate(texts)}
+    strings, types = tiny_tokenizer.byte_level(QWEN2[1])
+    vocab = {text: i for i, text in enumerate(strings)}
     bpe = models.BPE(vocab, tiny_tokenizer.BYTE_LEVEL_MERGES)
     tokenizer = tokenizers.Tokenizer(bpe)
-    controls = [text for text, kind in zip(texts, types) if kind == gguf.TokenType.CONTROL]
+    controls = [text for text, kind in zip(strings, types) if kind == gguf.TokenType.CONTROL]
     tokenizer.add_special_tokens(controls)
     split = (
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"

@@ -204,8 +204,8 @@ def main():
     name = f"smolvlm-{args.tower_layers}-{args.text_layers}"
     args.folder.mkdir(parents=True, exist_ok=True)
     tiny_tokenizer.VOCAB_SIZE = args.vocab
-    texts, _ = tiny_tokenizer.byte_level(SPECIALS)
-    config = config_of(args, texts.index("<image>"))
+    strings, _ = tiny_tokenizer.byte_level(SPECIALS)
+    config = config_of(args, strings.index("<image>"))
     torch.manual_seed(1)
     model = SmolVLMForConditionalGeneration(config).eval()
     state = model.state_dict()

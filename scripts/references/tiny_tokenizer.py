@@ -26,17 +26,17 @@ def byte_stand_ins():
 
 
 def byte_level(specials):
-    """Texts and types of a byte-level vocabulary: bytes, merges, `specials`, then fillers."""
-    texts = byte_stand_ins() + ["".join(pair) for pair in BYTE_LEVEL_MERGES] + specials
-    fillers = [f"<|extra_{i}|>" for i in range(VOCAB_SIZE - len(texts))]
-    first_special = len(texts) - len(specials)
+    """Strings and types of a byte-level vocabulary: bytes, merges, `specials`, then fillers."""
+    strings = byte_stand_ins() + ["".join(pair) for pair in BYTE_LEVEL_MERGES] + specials
+    fillers = [f"<|extra_{i}|>" for i in range(VOCAB_SIZE - len(strings))]
+    first_special = len(strings) - len(specials)
     types = [TokenType.NORMAL] * first_special
     types += [TokenType.CONTROL] * (VOCAB_SIZE - first_special)
-    return texts + fillers, types
+    return strings + fillers, types
 
 
 def sentencepiece(specials):
-    """Texts, scores and types of a SentencePiece vocabulary with all bytes."""
+    """Strings, scores and types of a SentencePiece vocabulary with all bytes."""
     rows = [(text, 0.0, TokenType.CONTROL) for text in specials]
     rows += [("<unk>", 0.0, TokenType.UNKNOWN)]
     rows += [(f"<0x{byte:02X}>", 0.0, TokenType.BYTE) for byte in range(256)]
@@ -51,23 +51,23 @@ def add_to_gguf(writer, tokenizer):
     """Writes the keys of `tokenizer`: a pre-tokenizer's name, or `spm`, with its special tokens."""
     kind, specials, bos, eos, add_bos = tokenizer
     if kind == "spm":
-        texts, scores, types = zip(*sentencepiece(specials))
+        strings, scores, types = zip(*sentencepiece(specials))
         writer.add_tokenizer_model("llama")
         writer.add_tokenizer_pre("default")
-        writer.add_token_list(list(texts))
+        writer.add_token_list(list(strings))
         writer.add_token_scores(list(scores))
         writer.add_token_types(list(types))
         writer.add_unk_token_id(len(specials))
     else:
-        texts, types = byte_level(specials)
+        strings, types = byte_level(specials)
         writer.add_tokenizer_model("gpt2")
         writer.add_tokenizer_pre(kind)
-        writer.add_token_list(texts)
+        writer.add_token_list(strings)
         writer.add_token_types(types)
         writer.add_token_merges([" ".join(pair) for pair in BYTE_LEVEL_MERGES])
     if bos is not None:
-        writer.add_bos_token_id(list(texts).index(bos))
-    writer.add_eos_token_id(list(texts).index(eos))
+        writer.add_bos_token_id(list(strings).index(bos))
+    writer.add_eos_token_id(list(strings).index(eos))
     writer.add_add_bos_token(add_bos)
     writer.add_add_eos_token(False)
     if "<pad>" in specials:
@@ -78,10 +78,10 @@ def add_to_gguf(writer, tokenizer):
 def write_json(folder, split, specials, bos, eos):
     """`tokenizer.json` and `tokenizer_config.json` of a byte-level tokenizer whose pre-tokenizer
     splits at the regular expression `split`."""
-    texts, types = byte_level(specials)
+    strings, types = byte_level(specials)
     special_ids = [i for i, kind in enumerate(types) if kind == TokenType.CONTROL]
     added = [
-        {"id": i, "content": texts[i], "single_word": False, "lstrip": False, "rstrip": False,
+        {"id": i, "content": strings[i], "single_word": False, "lstrip": False, "rstrip": False,
          "normalized": False, "special": True}
         for i in special_ids
     ]  # fmt: skip
@@ -102,14 +102,14 @@ def write_json(folder, split, specials, bos, eos):
             "pair": [{"Sequence": {"id": "A", "type_id": 0}},
                      {"Sequence": {"id": "B", "type_id": 1}}],
             "special_tokens": {
-                bos: {"id": bos, "ids": [texts.index(bos)], "tokens": [bos]}},
+                bos: {"id": bos, "ids": [strings.index(bos)], "tokens": [bos]}},
         },
         "decoder": byte_level_step,
         "model": {
             "type": "BPE", "dropout": None, "unk_token": None,
             "continuing_subword_prefix": None, "end_of_word_suffix": None,
             "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
-            "vocab": {text: i for i, text in enumerate(texts[: special_ids[0]])},
+            "vocab": {text: i for i, text in enumerate(strings[: special_ids[0]])},
             "merges": [list(pair) for pair in BYTE_LEVEL_MERGES],
         },
     }  # fmt: skip

@@ -232,10 +232,10 @@ def gemma3(name):
     fill(model, name)
     state = model.state_dict()
     of_text = "model.language_model."
-    texts = {"model." + key.removeprefix(of_text): value for key, value in state.items() if of_text in key}
+    text_tensors = {"model." + key.removeprefix(of_text): value for key, value in state.items() if of_text in key}
     tokenizer = ("spm", GEMMA3_TOKENS, "<bos>", "<eos>", True)
-    texts, text_places = write_text(name, "gemma3", config.text_config, texts, tokenizer, GEMMA3_TEMPLATE)
-    loaded = {of_text + key.removeprefix("model."): value for key, value in texts.items()}
+    text_tensors, text_places = write_text(name, "gemma3", config.text_config, text_tensors, tokenizer, GEMMA3_TEMPLATE)
+    loaded = {of_text + key.removeprefix("model."): value for key, value in text_tensors.items()}
     text_places = {"language_model." + key: place for key, place in text_places.items()}
     vision = config.vision_config
     tower = {
@@ -285,8 +285,8 @@ def embedded(embeddings, pixel_values, patch_attention_mask):
 def idefics3(name):
     """As SmolVLM: images that are cut into tiles of 16 rows each."""
     specials = ["<unk>", "<s>", "</s>", "<image>", "<fake_token_around_image>", "<global-img>"]
-    texts, _ = tiny_tokenizer.byte_level(specials)
-    image_token = texts.index("<image>")
+    strings, _ = tiny_tokenizer.byte_level(specials)
+    image_token = strings.index("<image>")
     config = SmolVLMConfig(
         text_config={
             "model_type": "llama", "vocab_size": tiny_tokenizer.VOCAB_SIZE, "hidden_size": 32,

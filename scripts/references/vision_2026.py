@@ -167,16 +167,16 @@ def qwen35():
         else:
             text.add(key, value)
     file = writer(FOLDER / "qwen35.gguf", "qwen35", "qwen35")
-    texts = config.text_config
-    add_text_keys(file, texts, texts.num_key_value_heads)
-    file.add_feed_forward_length(texts.intermediate_size)
-    file.add_layer_norm_rms_eps(texts.rms_norm_eps)
+    text_config = config.text_config
+    add_text_keys(file, text_config, text_config.num_key_value_heads)
+    file.add_feed_forward_length(text_config.intermediate_size)
+    file.add_layer_norm_rms_eps(text_config.rms_norm_eps)
     file.add_rope_freq_base(10000.0)
     file.add_rope_dimension_count(16)
     file.add_rope_dimension_sections([4, 2, 2, 0])
     file.add_key_length(32)
     file.add_value_length(32)
-    file.add_ssm_conv_kernel(texts.linear_conv_kernel_dim)
+    file.add_ssm_conv_kernel(text_config.linear_conv_kernel_dim)
     file.add_ssm_state_size(32)
     file.add_ssm_group_count(2)
     file.add_ssm_time_step_rank(2)
@@ -187,7 +187,7 @@ def qwen35():
     file = writer(FOLDER / "qwen35.mmproj.gguf", "clip", "qwen35")
     vision = config.vision_config
     # llama.cpp's projector of Qwen3-VL, without layers whose outputs become values for the text model.
-    add_vision(file, "qwen3vl_merger", vision, texts.hidden_size, 1e-6)
+    add_vision(file, "qwen3vl_merger", vision, text_config.hidden_size, 1e-6)
     file.add_vision_image_size(5 * vision.patch_size)
     file.add_vision_use_gelu(True)
     file.add_vision_is_deepstack_layers([False] * vision.depth)
@@ -284,12 +284,12 @@ def lfm2vl():
             form = "squeezed" if key.endswith("conv.conv.weight") else "as it is"
             text.add(key, value, "token_embd_norm.weight" if key.endswith("embedding_norm.weight") else None, form)
     file = writer(FOLDER / "lfm2vl.gguf", "lfm2", "lfm2vl")
-    texts, vision = config.text_config, config.vision_config
-    add_text_keys(file, texts, [0, texts.num_key_value_heads] * 2)
-    file.add_feed_forward_length(texts.intermediate_size)
-    file.add_layer_norm_rms_eps(texts.norm_eps)
+    text_config, vision = config.text_config, config.vision_config
+    add_text_keys(file, text_config, [0, text_config.num_key_value_heads] * 2)
+    file.add_feed_forward_length(text_config.intermediate_size)
+    file.add_layer_norm_rms_eps(text_config.norm_eps)
     file.add_rope_freq_base(10000.0)
-    file.add_vocab_size(texts.vocab_size)
+    file.add_vocab_size(text_config.vocab_size)
     file.add_shortconv_l_cache(3)
     write(file, text, ("lfm2", LFM2_TOKENS, "<|startoftext|>", "<|im_end|>", False), LFM2_TEMPLATE)
 
@@ -302,7 +302,7 @@ def lfm2vl():
         min_image_tokens=rows[0], max_image_tokens=rows[1], encoder_patch_size=patch, tile_size=tile,
     )  # fmt: skip
     pixels = [count * (2 * patch) ** 2 for count in rows]
-    add_vision(file, "lfm2", vision, texts.hidden_size, vision.layer_norm_eps, pixels)
+    add_vision(file, "lfm2", vision, text_config.hidden_size, vision.layer_norm_eps, pixels)
     file.add_vision_use_gelu(True)
     file.add_vision_image_size(5 * patch)
     file.add_vision_projector_scale_factor(2)
@@ -383,8 +383,8 @@ def gemma4_features(model, parts, patch):
 
 def gemma4_text(config, state):
     """The file of the text model, and the places of its tensors."""
-    texts, of_text = config.text_config, "model.language_model."
-    layers = texts.num_hidden_layers
+    text_config, of_text = config.text_config, "model.language_model."
+    layers = text_config.num_hidden_layers
     text = Text("gemma4", layers, of_text)
     for key, value in state.items():
         if not key.startswith(of_text):
@@ -396,9 +396,9 @@ def gemma4_text(config, state):
     # Only a quarter of the pairs of global layers turns.
     text.tensors["rope_freqs.weight"] = np.array([1.0] * 4 + [1e30] * 12, np.float32)
     file = writer(FOLDER / "gemma4.gguf", "gemma4", "gemma4")
-    add_text_keys(file, texts, texts.num_key_value_heads)
-    file.add_feed_forward_length([texts.intermediate_size] * layers)
-    file.add_layer_norm_rms_eps(texts.rms_norm_eps)
+    add_text_keys(file, text_config, text_config.num_key_value_heads)
+    file.add_feed_forward_length([text_config.intermediate_size] * layers)
+    file.add_layer_norm_rms_eps(text_config.rms_norm_eps)
     file.add_rope_freq_base(1e6)
     file.add_rope_freq_base_swa(1e4)
     file.add_key_length(32)
@@ -407,11 +407,11 @@ def gemma4_text(config, state):
     file.add_value_length_swa(16)
     file.add_rope_dimension_count(32)
     file.add_rope_dimension_count_swa(16)
-    file.add_final_logit_softcapping(texts.final_logit_softcapping)
-    file.add_sliding_window(texts.sliding_window)
-    file.add_sliding_window_pattern([kind == "sliding_attention" for kind in texts.layer_types])
-    file.add_shared_kv_layers(texts.num_kv_shared_layers)
-    file.add_embedding_length_per_layer_input(texts.hidden_size_per_layer_input)
+    file.add_final_logit_softcapping(text_config.final_logit_softcapping)
+    file.add_sliding_window(text_config.sliding_window)
+    file.add_sliding_window_pattern([kind == "sliding_attention" for kind in text_config.layer_types])
+    file.add_shared_kv_layers(text_config.num_kv_shared_layers)
+    file.add_embedding_length_per_layer_input(text_config.hidden_size_per_layer_input)
     write(file, text, ("qwen2", GEMMA4_TOKENS, "<bos>", "<turn|>", True), GEMMA4_TEMPLATE)
     return text
 
@@ -448,7 +448,7 @@ def gemma4():
             if (bound := key.rsplit(".", 1)[1]) in bounds:
                 value.fill_(bounds[bound])
     text = gemma4_text(config, state)
-    texts, vision = config.text_config, config.vision_config
+    text_config, vision = config.text_config, config.vision_config
     file = writer(FOLDER / "gemma4.mmproj.gguf", "clip", "gemma4")
     tensors, places = {}, {}
     forms = {"model.vision_tower.patch_embedder.input_proj.weight": "channels last"}
@@ -461,7 +461,7 @@ def gemma4():
     file.add_type(gguf.GGUFType.MMPROJ)
     file.add_clip_has_vision_encoder(True)
     file.add_clip_vision_projector_type("gemma4v")
-    file.add_vision_projection_dim(texts.hidden_size)
+    file.add_vision_projection_dim(text_config.hidden_size)
     file.add_vision_image_size(224)
     file.add_vision_patch_size(patch)
     file.add_vision_embedding_length(vision.hidden_size)

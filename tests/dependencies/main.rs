@@ -1,5 +1,5 @@
-//! The direction of dependencies between the modules of the crate, as described by ARCHITECTURE.md, inside `src/model` and the
-//! crate in `src/cpu`, and among the files of each module, which must not have import cycles.
+//! The direction of dependencies between the modules of the crate, which is that of the table in ARCHITECTURE.md, inside `src/model`
+//! and the crate in `src/cpu`, and among the files of each module, which must not have import cycles.
 
 mod cycles;
 mod modules;
@@ -10,59 +10,6 @@ use std::path::Path;
 
 use cycles::cycles;
 use modules::Crate;
-
-/// Each module and what it may use, besides itself and the crate's error type.
-const ALLOWED: &[(&str, &[&str])] = &[
-    (
-        "web",
-        &[
-            "runtime", "api", "engine", "model", "images", "weights", "ops", "device", "kernel",
-        ],
-    ),
-    (
-        "runtime",
-        &[
-            "test_hooks",
-            "api",
-            "grammar",
-            "text",
-            "engine",
-            "sample",
-            "model",
-            "tuner",
-            "weights",
-            "ops",
-            "device",
-        ],
-    ),
-    ("test_hooks", &["api", "engine", "sample"]),
-    ("api", &["text", "engine", "grammar", "images", "sample"]),
-    ("text", &["weights"]),
-    ("engine", &["sample", "grammar", "images"]),
-    ("grammar", &["sample", "text"]),
-    ("images", &[]),
-    ("sample", &[]),
-    (
-        "model",
-        &[
-            "engine",
-            "images",
-            "sample",
-            "tuner",
-            "ops",
-            "weights",
-            "tensor_types",
-            "device",
-            "kernel",
-        ],
-    ),
-    ("tuner", &["ops", "tensor_types", "device", "kernel"]),
-    ("weights", &["tensor_types"]),
-    ("ops", &["sample", "tensor_types", "device", "kernel"]),
-    ("tensor_types", &[]),
-    ("device", &["kernel"]),
-    ("kernel", &[]),
-];
 
 /// The order inside a folder, from what uses the others down to what they use. A module uses those in its own row and in
 /// rows below.
@@ -128,39 +75,79 @@ fn top(module: &str) -> &str {
     module.split("::").next().unwrap_or_default()
 }
 
-#[test]
-fn modules_use_only_what_lies_below_them() {
-    let mut wrong = Vec::new();
-    for (user, used) in edges() {
-        for used in used {
-            let (from, to) = (top(&user), top(&used));
-            if from.is_empty() || to.is_empty() || from == to || to == "error" {
-                continue;
-            }
-            let allowed = ALLOWED.iter().find(|(module, _)| *module == from);
-            let (_, allowed) = allowed.unwrap_or_else(|| panic!("{from} is not in the list"));
-            if !allowed.contains(&to) {
-                wrong.push(format!("{user} uses {used}"));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "not allowed:\n{}", wrong.join("\n"));
+/// A row of the table of modules in ARCHITECTURE.md.
+struct Row {
+    modules: Vec<String>,
+    uses: BTreeSet<String>,
 }
 
-/// A list that allows a cycle, or names a module that does not exist, would check nothing.
-#[test]
-fn the_list_of_modules_has_an_order() {
-    let graph = ALLOWED.iter().map(|(module, uses)| {
-        let uses = uses.iter().map(|used| (*used).to_owned());
-        ((*module).to_owned(), uses.collect::<BTreeSet<_>>())
+/// The table of modules in ARCHITECTURE.md, from top to bottom.
+fn table() -> Vec<Row> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md");
+    let page = std::fs::read_to_string(path).expect("ARCHITECTURE.md");
+    let (_, table) = page
+        .split_once("\n| module |")
+        .expect("the table of modules");
+    let (table, _) = table.split_once("\n\n").expect("text after the table");
+    let quoted = |cell: &str| -> Vec<String> {
+        let names = cell.split('`').skip(1).step_by(2);
+        names.map(str::to_owned).collect()
+    };
+    let rows = table.lines().skip(2).map(|line| {
+        let cells: Vec<&str> = line.split('|').collect();
+        Row {
+            modules: quoted(cells[1]),
+            uses: quoted(cells[cells.len() - 2]).into_iter().collect(),
+        }
     });
-    let graph: BTreeMap<_, _> = graph.collect();
-    assert_eq!(cycles(&graph), Vec::<Vec<String>>::new());
-    let found: BTreeSet<String> = edges().keys().map(|user| top(user).to_owned()).collect();
-    for module in graph.keys() {
-        // Modules that are compiled only for the web are also read.
-        assert!(found.contains(module), "there is no module {module}");
+    rows.collect()
+}
+
+/// The other modules that each top-level module uses, besides the crate's error type.
+fn uses_of_modules() -> Edges {
+    let mut found = Edges::new();
+    for (user, used) in edges() {
+        let used = used.iter().map(|it| top(it));
+        let used = used.filter(|to| !["", "error", top(&user)].contains(to));
+        match top(&user) {
+            "" | "error" => {}
+            from => found
+                .entry(from.to_owned())
+                .or_default()
+                .extend(used.map(str::to_owned)),
+        }
     }
+    found
+}
+
+#[test]
+fn the_table_of_modules_has_their_uses() {
+    let found = uses_of_modules();
+    let table = table();
+    let row_of = |module: &str| {
+        let row = table
+            .iter()
+            .position(|row| row.modules.iter().any(|it| it == module));
+        row.unwrap_or_else(|| panic!("ARCHITECTURE.md has no row for {module}"))
+    };
+    let mut wrong = Vec::new();
+    for (module, uses) in &found {
+        let row = row_of(module);
+        if *uses != table[row].uses {
+            wrong.push(format!(
+                "{module} uses {uses:?}, and its row says {:?}",
+                table[row].uses
+            ));
+        }
+        for used in uses.iter().filter(|used| row_of(used) <= row) {
+            wrong.push(format!("{module} uses {used}, which is not below it"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // `cpu` is a crate of its own.
+    let named = table.iter().flat_map(|row| &row.modules);
+    let named: Vec<&String> = named.filter(|name| *name != "cpu").collect();
+    assert_eq!(named.len(), found.len(), "{named:?} and {:?}", found.keys());
 }
 
 #[test]
@@ -202,7 +189,7 @@ fn modules_of_a_folder_use_only_their_row_and_those_below() {
     within(cpu_edges(), "", CPU_ROWS);
 }
 
-/// What `model/mod.rs` exports is for the modules above it. Inside, a file names the module that it uses, so that the order
+/// The re-exports of `model/mod.rs` are for the modules above it. Inside, a file names the module that it uses, so that the order
 /// is visible in its imports.
 #[test]
 fn files_of_a_folder_do_not_import_through_its_root() {
