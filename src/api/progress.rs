@@ -46,7 +46,7 @@ pub(in crate::api) struct Delivered {
     /// The number of these tokens that are reasoning.
     #[serde(default)]
     pub reasoning_tokens: usize,
-    /// The number of these tokens that the prediction foretold.
+    /// The number of these tokens that are in the prediction.
     #[serde(default)]
     pub predicted_tokens: usize,
     /// Digest of their ids. It shows when a second run chooses others.

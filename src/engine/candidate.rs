@@ -211,7 +211,7 @@ impl Candidate {
         samplers
     }
 
-    /// The tokens that may come at each of these positions. Nothing is said about those after a token that may not come.
+    /// The tokens that may come at each of these positions. The list ends after a token that may not come.
     pub(super) fn allowed_along(&self, draft: &[u32]) -> Vec<Result<Allowed>> {
         let generation = &self.generation;
         let matcher = || generation.constraint.as_ref().map(Grammar::matcher);

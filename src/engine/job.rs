@@ -23,7 +23,7 @@ pub(super) struct Job {
     pub(super) prompts: Vec<Prefill>,
     /// The candidates that have neither ended nor lost their reader, by prompt and candidate.
     pub(super) sequences: Vec<Sequence>,
-    /// The events of a part of a preparation, which nobody reads and which do not count as active.
+    /// The events of a part of a preparation, which have no reader and do not count as active.
     unread: Option<Events>,
     time_limit: Option<TimeLimit>,
     pub(super) patience: Patience,

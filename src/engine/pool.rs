@@ -18,7 +18,7 @@ use super::states::StatePool;
 pub(super) struct MemoryPool {
     /// The free pages. They are taken from the end, so that the most recently freed pages are used first.
     free: Vec<u32>,
-    /// Block tables that list the page; 0 for those in `free` and for kept ones that nobody uses.
+    /// Block tables that list the page; 0 for those in `free` and for kept ones that no sequence uses.
     holders: Vec<u32>,
     page_tokens: usize,
     kept: PrefixCache,
@@ -43,12 +43,12 @@ impl MemoryPool {
         }
     }
 
-    /// Pages that nobody holds.
+    /// The number of pages that no sequence holds.
     pub(super) fn free_count(&self) -> usize {
         self.free.len() + self.idle
     }
 
-    /// All memory that nobody holds.
+    /// All memory that no sequence holds.
     pub(super) fn free(&self) -> Amount {
         Amount {
             pages: self.free_count(),
@@ -155,7 +155,7 @@ impl MemoryPool {
         true
     }
 
-    /// Shortens a block table to `count` pages; those that nobody else holds are free.
+    /// Shortens a block table to `count` pages; those that no other table holds are free.
     pub(super) fn shrink(&mut self, table: &mut Vec<u32>, count: usize) {
         for page in table.drain(count.min(table.len())..).rev() {
             let holders = &mut self.holders[page as usize];

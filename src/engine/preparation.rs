@@ -1,7 +1,7 @@
 //! Prompts that are fed while the engine is idle, so that their pages are cached when a request needs them: the next
 //! turn of a conversation.
 //!
-//! A preparation is fed in parts, each a request of its own for one token that nobody reads, and a part in steps of a few tokens.
+//! A preparation is fed in parts, each a request of its own for one token without a reader, and a part in steps of a few tokens.
 //! A request that arrives waits for one step at most: the part is dropped then and fed again later. The pages are those that the
 //! request itself would compute, bit for bit, because a step has more tokens than those that models compute in another way.
 //!
@@ -104,7 +104,7 @@ impl Preparations {
         None
     }
 
-    /// A part was dropped before its end: what is cached tells where to go on.
+    /// A part was dropped before its end: the next one begins after the cached pages.
     pub(super) fn restart(&mut self) {
         for preparation in &mut self.0 {
             preparation.fed_pages = 0;

@@ -3,7 +3,7 @@
 //!
 //! Unlike KV pages, a state cannot be rolled back. So a state that is continued twice is copied first: a
 //! snapshot is the state after the last token of a KV page, and it is dropped when that page is free. A
-//! snapshot counts as free: nobody computes on it, and its slot is taken when one is needed.
+//! snapshot counts as free: no sequence computes on it, and its slot is taken when one is needed.
 //!
 //! After wrong guesses, the copy from before the step passes through the right tokens once more. A candidate starts from a copy
 //! of its prompt's state. Run-ahead needs no snapshot: tokens are discarded only where a sequence ends, and its state is not

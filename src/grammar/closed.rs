@@ -2,7 +2,7 @@
 //! The schema was checked before (`schema`); what compiles it is outside this module.
 //!
 //! An object is described by all subschemas that apply to the same value: `allOf`, `anyOf`, `oneOf` and `$ref`. It is
-//! closed in one of them, which is told the names that the others declare. Longer than other files: every keyword that combines
+//! closed in one of them, which gets the names that the others declare. Longer than other files: every keyword that combines
 //! schemas takes part in one walk.
 
 use std::collections::HashSet;
@@ -84,7 +84,7 @@ struct Division<'n> {
     part: Part<'n>,
     /// The subschema that closes the objects. `None`: no subschema of this schema does.
     closer: Option<Place>,
-    /// The members that the closing subschema is told.
+    /// The members that other subschemas declare, for the closing one.
     told: Names,
 }
 

@@ -143,7 +143,7 @@ impl Vision {
         Some(positions.clone())
     }
 
-    /// Tells the steps of the patches and, if there are such, of their windows.
+    /// Sets the states of the steps of the patches and, if there are such, of their windows.
     fn set_steps(&mut self, grid: PatchGrid) {
         let rotary = match self.config.layers.rope() {
             Some(_) => grid.rotary(),

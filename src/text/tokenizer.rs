@@ -1,4 +1,4 @@
-//! The tokenizer of a model: built from its files, decodes ids, and tells what it knows of its tokens (specification 6.3, 6.5).
+//! The tokenizer of a model: built from its files, decodes ids, and has the properties of its tokens (specification 6.3, 6.5).
 //! `encoding` has the way from text to ids.
 
 use super::chat_template::ChatTemplates;

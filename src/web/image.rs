@@ -41,7 +41,7 @@ extern "C" {
 
 /// The first frame, in the orientation that the file names, on white. Its colors are those of the file: without
 /// conversion to another color space.
-/// The pixels are not read if nobody wants them any more by then.
+/// The pixels are not read if the request for them was dropped by then.
 pub(super) async fn decode(
     file: &[u8],
     is_unwanted: impl Fn() -> bool,

@@ -117,7 +117,7 @@ pub(in crate::api) fn read_of_message(
     switches: &Switches,
     own_name: Option<&'static str>,
 ) -> Result<Length> {
-    // A limit that nobody asked for does not contradict `min_tokens`.
+    // A limit that the request does not set does not contradict `min_tokens`.
     let no_default = DefaultMaxTokens::Context(ContextWord::Context);
     let length = read(fields, switches, no_default, own_name)?;
     Ok(Length {

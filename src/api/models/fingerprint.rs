@@ -1,4 +1,4 @@
-//! `system_fingerprint`: what tells two answers of different weights or kernels apart.
+//! `system_fingerprint`: a string that differs between answers of different weights or kernels.
 
 use std::cell::RefCell;
 use std::rc::Rc;

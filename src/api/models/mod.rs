@@ -18,7 +18,7 @@ pub use fingerprint::Fingerprint;
 pub(super) use ready::PromptTokenizer;
 pub use ready::{ImageReader, ReadyEmbedder, ReadyModel, ToolPrompts, VocabularyTables};
 
-/// The name that refers to whichever model is registered.
+/// The name that stands for the registered model, or for one of several.
 const ALIAS: &str = "default";
 
 /// The registry, in order of registration.

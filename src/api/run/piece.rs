@@ -20,7 +20,7 @@ pub(in crate::api) struct Piece {
     pub completion_tokens: usize,
     /// The number of these tokens that are reasoning.
     pub reasoning_tokens: usize,
-    /// The number of these tokens that the prediction foretold.
+    /// The number of these tokens that are in the prediction.
     pub predicted_tokens: usize,
     /// Digest of the ids of these tokens.
     pub digest: Digest,

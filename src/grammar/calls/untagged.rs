@@ -1,4 +1,4 @@
-//! Answers in forms whose calls have no opening tag, bare JSON and Llama's: a call is told from content by the name of a tool
+//! Answers in forms whose calls have no opening tag, bare JSON and Llama's: a call differs from content by the name of a tool
 //! at its beginning.
 
 use super::shape::Shape;

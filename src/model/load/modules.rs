@@ -57,7 +57,7 @@ pub(super) fn name(layer: usize, part: &str) -> String {
 }
 
 impl<'a, S: ByteSource> Loader<'a, S> {
-    /// Reads from `source`; without one, the decoder is an outline. `progress` is told the number of
+    /// Reads from `source`; without one, the decoder is an outline. `progress` is called with the number of
     /// tensor bytes read so far.
     pub(super) fn new(
         gguf: &'a Gguf,

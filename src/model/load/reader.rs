@@ -43,7 +43,7 @@ pub(super) struct TensorReader<'a, S> {
 }
 
 impl<'a, S: ByteSource> TensorReader<'a, S> {
-    /// Reads from `source`; without one, tensors are outlines. `progress` is told the number of tensor
+    /// Reads from `source`; without one, tensors are outlines. `progress` is called with the number of tensor
     /// bytes read so far.
     pub(super) fn new(
         gguf: &'a Gguf,

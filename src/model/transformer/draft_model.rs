@@ -1,4 +1,4 @@
-//! A smaller model that guesses the tokens of another one. It keeps one sequence: the text that it was told last. Which
+//! A smaller model that guesses the tokens of another one. It keeps one sequence: the text that it was given last. Which
 //! guesses are right is decided by the other model.
 
 use crate::{

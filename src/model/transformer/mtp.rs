@@ -1,4 +1,4 @@
-//! Drafts of the head that predicts the token after the next one: what it is told of each step, and when.
+//! Drafts of the head that predicts the token after the next one: the inputs that it gets of each step, and when.
 //!
 //! The head's entry for a position is made of its token and of the decoder's stream at the position before. So the entry
 //! after the last position of a step waits for the next token. A step of a prompt fills the others at once. The stream of a

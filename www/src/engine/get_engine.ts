@@ -14,7 +14,7 @@ interface Shared {
   /** Settles as the last attempt to load does. */
   loaded: Promise<void>;
   hasFailed: boolean;
-  /** Somebody has the engine, so it is kept although its model could not be loaded: later requests try again. */
+  /** A caller has the engine, so it is kept although its model could not be loaded: later requests try again. */
   isHeld: boolean;
   /** The listeners of all callers. */
   readonly listeners: Set<(progress: LoadProgress) => void>;

@@ -81,7 +81,7 @@ export function spelledByEndpoint(url: string, basePaths: readonly string[]): st
 interface FoundRoute {
   base: string;
   route: string;
-  /** The path is spelled as the endpoint knows it. */
+  /** True if the path is spelled as the endpoint knows it. */
   isExact: boolean;
 }
 

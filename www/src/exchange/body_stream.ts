@@ -79,7 +79,7 @@ export class ChunkSender {
     } catch (error) {
       post({ type: "error", message: error instanceof Error ? error.message : String(error) });
     } finally {
-      // No effect once the body has ended; before that it tells the engine that nobody reads.
+      // No effect once the body has ended; before that it ends the generation.
       await reader.cancel().catch(() => {});
     }
   }

@@ -17,7 +17,7 @@ const PREFIX = "inpage-claim:";
 export interface HeldClaim {
   /** Resolves when others can see the claim. */
   held: Promise<void>;
-  /** Resolves when nobody can see it any more. */
+  /** Resolves when no page and no service worker can see it any more. */
   gone: Promise<void>;
 }
 

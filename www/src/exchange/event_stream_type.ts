@@ -1,4 +1,4 @@
-//! Tells event streams from whole answers.
+//! Distinguishes event streams from whole answers.
 
 import type { HeaderList } from "./protocol.js";
 

@@ -39,6 +39,6 @@ export function frameUrl(scope: string, pageId: string | undefined): string {
   return url.href;
 }
 
-/** True if `url` is that of a frame, for whichever page. */
+/** True if `url` is that of the frame of any page. */
 export const isFrameUrl = (url: URL, scope: string) =>
   url.origin + url.pathname === new URL(FRAME_FILE, scope).href;

@@ -143,7 +143,7 @@ export interface StartOptions {
   device: DeviceChoice | undefined;
   /** Most threads of the CPU device, as given by the caller. */
   threads: number | undefined;
-  /** The page has WebGPU; workers of some browsers do not. */
+  /** True if the page has WebGPU; workers of some browsers do not. */
   pageHasWebGpu: boolean;
   /** The options as the caller gave them; Rust validates them. */
   load: LoadOptions;
@@ -268,7 +268,7 @@ export interface ServesAnswer {
 /** The requests that a service worker intercepts. */
 export interface InterceptionReport {
   intercepted: ServedUrls;
-  /** The worker's own script says so: pages cannot change it. */
+  /** The settings that the worker's own script makes, which pages cannot change. */
   fixed: { basePaths: boolean; origins: boolean; offline: boolean };
   /** The ids of the claims that the worker sees. */
   claims: string[];

@@ -99,7 +99,7 @@ class Answer {
   /** Engines that broke since the last piece. Those that were closed or replaced do not count. */
   #breaksInARow = 0;
 
-  /** The last delivered bytes are a part of an event. */
+  /** True if the last delivered bytes are a part of an event. */
   midEvent = false;
 
   constructor(request: WireRequest, options: ExchangeOptions) {

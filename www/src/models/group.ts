@@ -201,7 +201,7 @@ export class ModelGroup implements EngineCore {
     const slot = isObject && name !== undefined ? this.#slotFor(name, route.capability) : undefined;
     if (slot === undefined) return "any";
     if (apiKey && slot.started === undefined) {
-      // Without the key nobody makes the page load a model.
+      // A request without the key must not make the page load a model.
       const allowed = await this.#answerAny(this.#listRequest(request.headers), signal);
       if (!allowed.ok) return allowed;
       await allowed.body?.cancel();
@@ -377,7 +377,7 @@ const isOfModels = (route: string) => route === "models" || route.startsWith("mo
 
 /** The answer of an endpoint that is ready, with the headers of one that is not. */
 function healthy(unready: Response): Response {
-  // An answer that nobody reads stays in flight, and keeps its endpoint from ending.
+  // An unread answer stays in flight, and keeps its endpoint from ending.
   void unready.body?.cancel();
   const headers = new Headers(unready.headers);
   for (const name of ["content-length", "retry-after", "x-should-retry"]) headers.delete(name);

@@ -25,7 +25,7 @@ interface Mark {
   key: string;
   /** The time when it was begun, in milliseconds since 1970. */
   atMs: number;
-  /** It crashed, and a later load succeeded with less memory. */
+  /** True if the load crashed, and a later one succeeded with less memory. */
   loadedSince?: boolean;
 }
 

@@ -25,9 +25,9 @@ export interface Member {
   readonly openExchanges: number;
   /** Orders uses by time. */
   readonly lastUse: number;
-  /** The model is loaded. */
+  /** True if the model is loaded. */
   readonly isLoaded: boolean;
-  /** It was unloaded or the engine was disposed. */
+  /** True if it was unloaded or the engine was disposed. */
   readonly isGone: boolean;
   /** Resolves when `openExchanges` counts every request that has reached the worker until now. */
   settle(): Promise<unknown>;
@@ -43,7 +43,7 @@ interface Load {
   hasEnded: boolean;
   /** Resolves when it is its turn. */
   turn: Deferred<void>;
-  /** It waits for room. */
+  /** True while it waits for room. */
   isWaiting: boolean;
   /** Room that other models are leaving for it: later loads do not take it. */
   reservedBytes: number;
@@ -213,7 +213,7 @@ export class Loads {
         return isFree && this.#freeBytes() + left >= memoryBytes;
       }
       if (isFree) return true;
-      // Before any is judged, because members change meanwhile.
+      // All members settle before the first is judged, because they change while this waits.
       await Promise.all(members.map((it) => isUsable(it) && it.settle()));
       const idle = members.filter((it) => isUsable(it) && it.leases + it.openExchanges === 0);
       const leaving = members.filter(({ isGone }) => isGone);
@@ -224,7 +224,7 @@ export class Loads {
       const isReachable = least <= this.#bytesOf(new Set([...idle, ...inTheWay]));
       load.reservedBytes = isReachable ? memoryBytes : 0;
       if (!isReachable) return false;
-      // Their requests in flight end first; `leave` tells when.
+      // Their requests in flight end first; `leave` is called after that.
       if (least > this.#bytesOf(idle)) for (const member of inTheWay) void member.unload();
       const [first] = idle;
       if (first === undefined || least <= 0) return this.#freeBytes() >= memoryBytes;

@@ -13,13 +13,13 @@ export class StartedModel implements Member {
   isLoaded = false;
   /** Settles when it is known what the loaded model can do, or when the load has failed. */
   described: Promise<unknown> = Promise.resolve();
-  /** The last load has failed. */
+  /** True if the last load has failed. */
   hasFailed = false;
   leases = 0;
   lastUse = 0;
-  /** It takes no more requests. */
+  /** True if it takes no more requests. */
   isGone = false;
-  /** Its memory is free. */
+  /** True if its memory is free. */
   isFree = false;
   #idle: Deferred<void> | undefined;
   #unloaded: Promise<void> | undefined;

@@ -71,7 +71,7 @@ export async function withFiles(
 
 /** Whether options name a model of the catalog. */
 export function haveName({ model, models, fallbackModels }: EngineOptions): boolean {
-  // They exclude each other, which is said later.
+  // They exclude each other. The error comes later.
   if (model !== undefined && models !== undefined) return false;
   const others = Array.isArray(fallbackModels) ? fallbackModels : [];
   const several = isPlainObject(models) ? Object.values(models) : [];

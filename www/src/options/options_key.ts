@@ -1,4 +1,4 @@
-//! A text that tells whether two sets of engine options mean the same engine.
+//! A string that is equal for sets of engine options that mean the same engine.
 
 import type { EngineOptions } from "./engine_options.js";
 

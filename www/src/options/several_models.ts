@@ -16,7 +16,7 @@ export interface NamedModel {
   options: EngineOptions;
 }
 
-/** The name that no model can have: it means whichever model fits. */
+/** The name that no model can have: it means the model that fits the request. */
 export const DEFAULT_NAME = "default";
 
 /** @throws TypeError that says which option cannot be used */

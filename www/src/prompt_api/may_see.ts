@@ -1,4 +1,4 @@
-//! Whether a model may see images, by the options of its engine alone: what `availability` tells before a load. The load decides.
+//! Whether a model may see images, by the options of its engine alone: the answer of `availability` before a load. The load decides.
 
 import type { EngineOptions } from "../options/engine_options.js";
 

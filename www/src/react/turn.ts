@@ -36,7 +36,7 @@ export interface TurnOptions {
 
 const MAX_STEPS = 5;
 
-/** Answers `asked`, and tells the conversation so far. Returns the last answer. */
+/** Answers `asked`, and reports the conversation so far. Returns the last answer. */
 export async function answerTurn(
   get: typeof getEngine,
   { engine: engineOptions, body, onToolCall, maxSteps = MAX_STEPS }: TurnOptions,

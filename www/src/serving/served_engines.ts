@@ -24,7 +24,7 @@ export interface ServedEngine extends ServedUrls {
   readonly scope: string;
   /** The id of the claim. */
   readonly id: string;
-  /** A service worker does not see the claim. */
+  /** Called when a service worker does not see the claim. */
   onUnseen(): void;
 }
 

@@ -1,5 +1,5 @@
 //! One exchange of this tab with the engine of another tab, over a broadcast channel of its own, because ports cannot be
-//! sent to another tab. When that tab is lost, the requester is told, and asks the next engine to continue.
+//! sent to another tab. When that tab is lost, the requester gets a message, and asks the next engine to continue.
 
 import type { EngineFailure } from "../exchange/error_response.js";
 import type { RequesterMessage, ResponderMessage, WireFailure } from "../exchange/protocol.js";
@@ -32,7 +32,7 @@ export class SharedExchange {
   readonly #timer: ReturnType<typeof setInterval>;
   #request: RequesterMessage | undefined;
   #channel: BroadcastChannel | undefined;
-  /** The other tab listens. */
+  /** True if the other tab listens. */
   #isOpen = false;
   #silentIntervals = 0;
 

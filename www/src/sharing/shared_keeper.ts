@@ -57,13 +57,13 @@ export class SharedKeeper implements Keeper {
   #tenure = new AbortController();
   #owner: string | undefined;
   #own: Keeper | undefined;
-  /** Another tab, or this one, ran the engine before. */
+  /** True if this tab or another one ran the engine before. */
   #hadOwner = false;
   /** The error with which this tab could not start the engine. */
   #startFailure: unknown;
   /** The last report of this tab's engine. */
   #standing: Standing = { progress: undefined, state: "loading" };
-  /** No more requests come from this tab. */
+  /** True if no more requests come from this tab. */
   #isRetired = false;
   #unanswered = 0;
   readonly #patience = MAX_SILENT_QUESTIONS + Math.floor(Math.random() * 5);
@@ -158,7 +158,7 @@ export class SharedKeeper implements Keeper {
     if (this.#isRetired && this.#exchanges.size + this.#calls.size === 0) void this.dispose();
   }
 
-  /** The worker of whichever tab runs the engine. */
+  /** The worker of the tab that runs the engine, as this tab sees it. */
   #createFacade(): AnsweringWorker {
     const ready = async () => void (await this.#call({ method: "ready" }));
     const openExchanges = () => this.#exchanges.size + (this.#own?.worker.openExchanges ?? 0);
@@ -191,7 +191,7 @@ export class SharedKeeper implements Keeper {
     this.#channel = new BroadcastChannel(`inpage-engine:${key}`);
     this.#channel.onmessage = ({ data }: MessageEvent<Message>) => this.#take(data);
     const { signal } = this.#disposed;
-    // The engine of a page in the back/forward cache answers nobody, and would hold GPU memory besides the next engine.
+    // The engine of a page in the back/forward cache answers no requests, and would hold GPU memory besides the next engine.
     const leave = () => void this.#endTenure();
     const onPageHide = ({ persisted }: PageTransitionEvent) => {
       if (persisted) leave();
@@ -208,7 +208,7 @@ export class SharedKeeper implements Keeper {
     this.#join();
   }
 
-  /** Takes over from a tab that is frozen without having been told, as by systems that suspend browsers. */
+  /** Takes over from a tab that was frozen without an event, as by systems that suspend browsers. */
   #watch(): void {
     const waits = this.#calls.size + this.#exchanges.size > 0;
     if (this.#own || !waits || this.#tenure.signal.aborted) {
@@ -278,7 +278,7 @@ export class SharedKeeper implements Keeper {
     switch (message.type) {
       case "owner":
         this.#unanswered = 0;
-        // A tab that was frozen says so before it learns that this one has taken its place.
+        // A tab that was frozen sends this before it learns that this one has taken its place.
         if (this.#own || message.owner === this.#owner) break;
         this.#setOwner(message.owner);
         if (message.progress)

@@ -77,7 +77,7 @@ export class EngineWorker {
   loadFailure: { message: string; permanent: boolean } | undefined;
   /** The form of the loaded model's kernels, for the worker that takes over. */
   kernels: string | undefined;
-  /** Neither loaded nor failed yet. */
+  /** True while the model is neither loaded nor failed. */
   isLoading = true;
   /** The number of in-flight requests. */
   openExchanges = 0;
@@ -266,7 +266,7 @@ export class EngineWorker {
     }
   }
 
-  /** The worker has ended or hangs: nobody gets an answer from it. */
+  /** The worker has ended or hangs: it gives no more answers. */
   #lose(failure: EngineFailure): void {
     this.fail(failure);
     this.#end(failure);

@@ -9,7 +9,7 @@ import { refuse } from "../exchange/refusal.js";
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 60_000;
 
-/** A requester that waits as long as it was told may still be a little early by this clock. */
+/** A requester that waits for the time of `Retry-After` may still be a little early by this clock. */
 const TIMER_SLACK_MS = 50;
 
 /**

@@ -105,7 +105,7 @@ const isForeign = ({ protocol, origin }: URL) =>
 function moduleThatImports({ href }: URL): string {
   let url = importing.get(href);
   if (url === undefined) {
-    // In an isolated page, WebKit refuses a static import of another origin here. An error is thrown again so that the page is told.
+    // In an isolated page, WebKit refuses a static import of another origin here. An error is thrown again so that the page gets it.
     const code = `import(${JSON.stringify(href)}).catch((error) => setTimeout(() => { throw error; }));`;
     url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
     importing.set(href, url);

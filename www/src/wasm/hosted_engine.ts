@@ -10,9 +10,9 @@ import type { ModelFiles } from "../byte_source.js";
 export interface ExtendedDevice {
   /** The adapter's name, or that the browser hides it. wgpu passes on only `description`, which browsers leave empty. */
   readonly adapter: string;
-  /** The device has subgroup operations. */
+  /** True if the device has subgroup operations. */
   readonly subgroups: boolean;
-  /** WGSL has products of packed bytes. */
+  /** True if WGSL has products of packed bytes. */
   readonly packedDot: boolean;
   /** Starts compiling WGSL sources; resolves when all are compiled or refused. */
   compileAhead(sources: string[]): Promise<void>;

@@ -38,7 +38,7 @@ export interface EngineStart {
   readonly switches: EngineSwitches;
   /** The device on which the model computes, as given by the caller; Rust validates it. */
   readonly device?: DeviceChoice | undefined;
-  /** The page has WebGPU, whether the worker does or not. */
+  /** True if the page has WebGPU, whether the worker does or not. */
   readonly pageHasWebGpu?: boolean;
   /** The options of the load, as given by the caller; Rust validates it. */
   readonly load: LoadOptions;
