@@ -30,7 +30,7 @@ pub(in crate::api) struct Position {
     pub seeds: Vec<i64>,
     /// The delivered part of each candidate.
     pub candidates: Vec<Delivered>,
-    /// The chunk with the token counts was delivered.
+    /// Whether the chunk with the token counts was delivered.
     pub usage_sent: bool,
     /// The number of events that were delivered, of a stream that numbers them.
     #[serde(default)]

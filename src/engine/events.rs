@@ -55,7 +55,7 @@ struct Channel {
     unread: VecDeque<Event>,
     budget: Rc<EventBudget>,
     reader: Option<Waker>,
-    /// The last event was sent or the reader is gone; nothing follows.
+    /// Whether the last event was sent or the reader is gone; nothing follows.
     closed: bool,
     cached_tokens: Rc<Cell<usize>>,
 }

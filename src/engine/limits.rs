@@ -71,9 +71,9 @@ pub(super) struct StepLimits {
     pub(super) few_tokens: usize,
     /// Sequences in a batch.
     pub(super) max_batch: usize,
-    /// The model has states: prompts are also cut where snapshots of them are taken.
+    /// Whether the model has states: prompts are also cut where snapshots of them are taken.
     pub(super) has_states: bool,
-    /// Prompts are not cut inside of images.
+    /// Whether prompts are not cut inside of images.
     pub(super) whole_images: bool,
     pub(super) vocab_size: usize,
     pub(super) speculation: Speculation,

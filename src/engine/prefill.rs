@@ -42,7 +42,7 @@ pub(super) struct Prefill {
     /// The number of first pages that other sequences may hold too: pages from or in the prefix cache,
     /// and all full pages once the prompt is fed for several candidates.
     pub(super) shared_pages: usize,
-    /// Its pages are in the prefix cache.
+    /// Whether its pages are in the prefix cache.
     pub(super) is_kept: bool,
     /// The result of the prompt, from the time when it is fed until the last candidate has started.
     pub(super) outcome: Option<Outcome>,

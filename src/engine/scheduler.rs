@@ -19,9 +19,9 @@ pub(super) struct Scheduler {
     pub(super) running: Vec<Job>,
     /// Number of decode turns so far.
     pub(super) turns: u64,
-    /// The last step fed a prompt while sequences of other requests could continue.
+    /// Whether the last step fed a prompt while sequences of other requests could continue.
     pub(super) decode_is_due: bool,
-    /// The last plan lacked memory for something.
+    /// Whether the last plan lacked memory for something.
     pub(super) lacks_memory: bool,
     pub(super) costs: Costs,
 }

@@ -30,7 +30,7 @@ pub(super) struct Shared {
     pub(super) free: Cell<Amount>,
     /// Changes to the model that wait or run. Until they are done no request is admitted.
     pub(super) changes: Cell<usize>,
-    /// All handles are gone.
+    /// Whether all handles are gone.
     pub(super) abandoned: Cell<bool>,
     /// The reason why nothing runs any more: the device is lost or the engine has stopped.
     pub(super) down: RefCell<Option<Error>>,

@@ -58,7 +58,7 @@ pub enum GrammarSource {
     Tools {
         /// The tools that may be called, at least one.
         tools: Vec<Tool>,
-        /// The completion must be a call.
+        /// Whether the completion must be a call.
         is_forced: bool,
         /// The form in which the model writes calls.
         form: OutputForm,
@@ -72,7 +72,7 @@ pub enum GrammarSource {
 pub struct GrammarError {
     /// A message for humans.
     pub message: String,
-    /// The source may be valid, but needs more than 1 MiB or 2 s: `invalid_grammar` even for a
+    /// Whether the source may be valid, but needs more than 1 MiB or 2 s: `invalid_grammar` even for a
     /// schema.
     pub is_over_budget: bool,
 }

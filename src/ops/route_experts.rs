@@ -43,10 +43,10 @@ pub struct RouteShape {
     pub experts: usize,
     /// Experts of a token, at most [`MAX_USED`].
     pub used: usize,
-    /// The softmax is over the selected experts, so that shares sum to 1, instead of over all experts. Sigmoids are divided
+    /// Whether the softmax is over the selected experts, so that shares sum to 1, instead of over all experts. Sigmoids are divided
     /// by their sum.
     pub renormalize: bool,
-    /// Shares are sigmoids of logits instead of a softmax.
+    /// Whether shares are sigmoids of logits instead of a softmax.
     pub is_sigmoid: bool,
     /// Factor of shares.
     pub scale: f32,

@@ -8,9 +8,9 @@ use crate::kernel::Kernel;
 /// The variant of the kernels that a device runs. `self_test` selects and validates it at start-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Variant {
-    /// Lanes reduce with subgroup operations instead of workgroup memory.
+    /// Whether lanes reduce with subgroup operations instead of workgroup memory.
     pub subgroups: bool,
-    /// The WGSL compiler requires `enable subgroups;` (browsers do; naga rejects it).
+    /// Whether the WGSL compiler requires `enable subgroups;` (browsers do; naga rejects it).
     pub enable_directives: bool,
     /// Lanes that share the rows of a matvec. With subgroups, at most the smallest subgroup size.
     pub lanes_per_row: u32,
@@ -18,11 +18,11 @@ pub struct Variant {
     pub rows_per_group: u32,
     /// Lanes of a matvec's workgroup.
     pub workgroup: u32,
-    /// Four lanes share a block of a matvec in f32, so that neighbours read neighbouring words. Up to four groups of
+    /// Whether four lanes share a block of a matvec in f32, so that neighbours read neighbouring words. Up to four groups of
     /// `lanes_per_row` lanes share a row then, and `rows_per_group` and `workgroup` have no effect (see `matvec`). Requires
     /// subgroups of four lanes or more.
     pub quarters: bool,
-    /// Kernels avoid barriers: a tile of a matmul is in the registers of a single lane, and the lanes of a
+    /// Whether kernels avoid barriers: a tile of a matmul is in the registers of a single lane, and the lanes of a
     /// subgroup share a query head of attention. Requires subgroups.
     pub barrier_free: bool,
     /// Minimum number of large tiles of a product; products of fewer use small ones. A device that runs many
@@ -32,7 +32,7 @@ pub struct Variant {
     pub matvec: Arithmetic,
     /// Arithmetic for many tokens; F32 if kernels avoid barriers.
     pub matmul: Arithmetic,
-    /// The kernels of the CPU device run, none of a GPU. The other fields have no effect then.
+    /// Whether the kernels of the CPU device run, none of a GPU. The other fields have no effect then.
     pub cpu: bool,
 }
 

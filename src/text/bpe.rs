@@ -14,9 +14,9 @@ use crate::{Error, Result};
 pub struct RankedBpe {
     spelling: TokenSpelling,
     model: BPE,
-    /// Every byte or character becomes a token, and no token stands for arbitrarily long text.
+    /// Whether every byte or character becomes a token, and no token stands for arbitrarily long text.
     pub keeps_text: bool,
-    /// Spaces are spelled ▁, and no token has one after another character: words can be merged one by one.
+    /// Whether spaces are spelled ▁, and no token has one after another character: words can be merged one by one.
     pub words_stand_apart: bool,
 }
 

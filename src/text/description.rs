@@ -82,10 +82,10 @@ pub enum Algorithm {
 pub struct Merges {
     /// The pairs that are merged, in the order in which they are applied.
     pub pairs: Vec<(String, String)>,
-    /// A piece that is itself a token is used whole, regardless of the merges.
+    /// Whether a piece that is itself a token is used whole, regardless of the merges.
     pub ignore_merges: bool,
-    /// A character without a token becomes the tokens `<0xHH>` of its bytes.
+    /// Whether a character without a token becomes the tokens `<0xHH>` of its bytes.
     pub byte_fallback: bool,
-    /// Adjacent characters without a token become one unknown token.
+    /// Whether adjacent characters without a token become one unknown token.
     pub fuse_unknown: bool,
 }

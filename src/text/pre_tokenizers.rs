@@ -12,13 +12,13 @@ pub struct PreTokenizer {
     names: &'static [&'static str],
     /// Applied one after the other. Matches and the text between them are pieces.
     cuts: &'static [&'static str],
-    /// A piece that is itself a token is used whole, regardless of the merges.
+    /// Whether a piece that is itself a token is used whole, regardless of the merges.
     pub ignore_merges: bool,
     /// Whether a start-of-text token is added when the file does not say.
     pub adds_bos: bool,
-    /// The text is converted to Unicode normalization form C first.
+    /// Whether the text is converted to Unicode normalization form C first.
     pub is_nfc: bool,
-    /// The tokens are spelled as in SentencePiece, with ▁ for a space and `<0xHH>` for a byte without a
+    /// Whether the tokens are spelled as in SentencePiece, with ▁ for a space and `<0xHH>` for a byte without a
     /// token, not in GPT-2's stand-ins for bytes.
     pub is_sentencepiece: bool,
 }

@@ -31,9 +31,9 @@ pub struct Splitter {
 struct Cut {
     finder: Finder,
     behavior: Behavior,
-    /// No match depends on the text before it.
+    /// Whether no match depends on the text before it.
     is_blind: bool,
-    /// The text between matches counts as matched, and the matches do not.
+    /// Whether the text between matches counts as matched, and the matches do not.
     invert: bool,
 }
 
@@ -44,7 +44,7 @@ enum Finder {
     /// the rest of the run at every digit, which takes quadratic time.
     Thousands {
         runs: SysRegex,
-        /// The pattern matches the empty text before each three, not the digits.
+        /// Whether the pattern matches the empty text before each three, not the digits.
         before: bool,
         /// A pattern that must not follow a run, if there is one.
         not_followed_by: Option<SysRegex>,

@@ -31,9 +31,9 @@ pub struct Tokenizer {
     pub(super) encoder: Encoder,
     pub(super) adds_bos: bool,
     pub(super) adds_eos: bool,
-    /// Decoding from the beginning of a text drops the space that encoding added.
+    /// Whether decoding from the beginning of a text drops the space that encoding added.
     drops_first_space: bool,
-    /// Encoding neither drops text nor maps arbitrarily long text to one token.
+    /// Whether encoding neither drops text nor maps arbitrarily long text to one token.
     keeps_text: bool,
     pub(super) middle_tokens: Option<MiddleTokens>,
     chat_templates: ChatTemplates,

@@ -37,7 +37,7 @@ pub struct InpageEngine {
     model_id: String,
     load_options: LoadOptions,
     device: DeviceChoice,
-    /// The page has WebGPU; this worker may have none.
+    /// Whether the page has WebGPU; this worker may have none.
     page_has_webgpu: bool,
     cpu: CpuOptions,
     webgpu: Option<Rc<PageWebGpu>>,

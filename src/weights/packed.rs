@@ -54,9 +54,9 @@ pub struct Scheme {
     pub packing: Packing,
     /// Columns of a group; `None` for all columns.
     pub group_cols: Option<usize>,
-    /// All zeros are the middle level: 8 or 128.
+    /// Whether all zeros are the middle level: 8 or 128.
     pub is_symmetric: bool,
-    /// Groups are runs of columns. Otherwise a tensor lists the group of each column (act-order).
+    /// Whether groups are runs of columns. Otherwise a tensor lists the group of each column (act-order).
     pub has_runs: bool,
 }
 

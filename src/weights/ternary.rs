@@ -14,7 +14,7 @@ pub struct Ternary {
     /// `[rows / 4, cols]` bytes, outermost first: a level plus one in two bits, the first quarter of the rows lowest.
     levels: StoredTensor,
     scale: TensorInfo,
-    /// The stored number is the reciprocal of the scale.
+    /// Whether the stored number is the reciprocal of the scale.
     is_reciprocal: bool,
     shape: [u64; 2],
 }

@@ -60,7 +60,7 @@ pub(in crate::api) struct Strings {
     pub most: Setting<usize>,
     /// Bytes of all together; `usize::MAX`: any.
     pub most_bytes: usize,
-    /// A string alone is an array of one.
+    /// Whether a string alone is an array of one.
     pub or_one: bool,
     /// The meaning of an absent field; empty: none.
     pub otherwise: &'static [&'static str],

@@ -39,9 +39,9 @@ pub(in crate::api) struct PromptReader {
     pub max_prompts: usize,
     /// Whether null is an empty text; otherwise it is an absent field.
     pub null_is_text: bool,
-    /// Strings and ids may be mixed.
+    /// Whether strings and ids may be mixed.
     pub is_mixed: bool,
-    /// An empty array is a prompt without tokens; otherwise it is an error.
+    /// Whether an empty array is a prompt without tokens; otherwise it is an error.
     pub may_be_empty: bool,
 }
 

@@ -109,7 +109,7 @@ const HOSTED: &[&str] = &[
 pub(in crate::api) struct ToolCalls {
     /// The tools that `tool_choice` allows, in the order of `tools`; at least one.
     pub tools: Vec<Tool>,
-    /// The whole completion must be one call; otherwise the constraint begins where the text begins
+    /// Whether the whole completion must be one call; otherwise the constraint begins where the text begins
     /// like a call.
     pub is_forced: bool,
 }

@@ -10,9 +10,9 @@ pub(super) struct MessageOptions {
     /// The tools that may be called.
     pub tools: Vec<Tool>,
     pub parallel_calls: bool,
-    /// The message must have a call.
+    /// Whether the message must have a call.
     pub is_forced: bool,
-    /// The text is content as it is: a grammar determines all of it.
+    /// Whether the text is content as it is: a grammar determines all of it.
     pub is_content: bool,
 }
 

@@ -56,7 +56,7 @@ pub(super) struct Run {
     pub dropped_tokens: usize,
     /// The parameters in use, of the first prompt.
     pub sampling: SamplingParams,
-    /// A message may hold several calls.
+    /// Whether a message may hold several calls.
     pub parallel_calls: bool,
     /// The seed of each prompt, as requested or drawn at random.
     pub seeds: Vec<i64>,

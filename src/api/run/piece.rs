@@ -28,7 +28,7 @@ pub(in crate::api) struct Piece {
     pub parts: Vec<OutputPart>,
     /// The number of `entries` that come before each part. It does not depend on how the text is divided into pieces.
     pub part_places: Vec<usize>,
-    /// An earlier run delivered it.
+    /// Whether an earlier run delivered it.
     pub was_delivered: bool,
     /// The end of the candidate, in its last piece.
     pub finish: Option<Finish>,
@@ -40,7 +40,7 @@ pub(in crate::api) struct Finish {
     pub reason: FinishReason,
     pub stop_reason: Option<StopReason>,
     pub tool_call: Option<ToolCall>,
-    /// The message contains calls.
+    /// Whether the message contains calls.
     pub has_calls: bool,
     /// Mean raw log-probability of its tokens; `None` if there are no tokens or no scores.
     pub mean_logprob: Option<f64>,

@@ -31,7 +31,7 @@ pub(super) struct TextOptions {
     pub wants_raw: bool,
     /// The lister of the prompt, apart from an echo.
     pub prompt_listing: Option<PromptLister>,
-    /// Offsets count from the start of the prompt even if it is not echoed.
+    /// Whether offsets count from the start of the prompt even if it is not echoed.
     pub offsets_count_prompt: bool,
     pub calls: Option<CallReader>,
     /// The options for reading a message; `None` if the text is not one.

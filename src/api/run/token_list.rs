@@ -25,7 +25,7 @@ pub(super) struct TokenList {
 /// A generated token. `start` and `end` are code points of the completion.
 pub(super) struct Unsettled {
     pub id: u32,
-    /// Log-probabilities list it: it does not end a message.
+    /// Whether log-probabilities list it: it does not end a message.
     pub is_listed: bool,
     pub start: usize,
     pub end: usize,

@@ -17,9 +17,9 @@ use crate::{Error, RequestFault, Result};
 pub(super) struct Shared {
     /// Requests that wait for their next batch.
     pub(super) queue: RefCell<VecDeque<Job>>,
-    /// A batch is being computed.
+    /// Whether a batch is being computed.
     pub(super) is_running: Cell<bool>,
-    /// All handles are gone.
+    /// Whether all handles are gone.
     pub(super) abandoned: Cell<bool>,
     /// The reason why nothing runs any more: the device is lost or the engine has stopped.
     pub(super) down: RefCell<Option<Error>>,

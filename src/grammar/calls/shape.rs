@@ -22,7 +22,7 @@ pub(super) struct Shape {
     pub separator: Option<&'static str>,
     /// The string after the calls.
     pub close: String,
-    /// Tagged calls may follow each other.
+    /// Whether tagged calls may follow each other.
     pub repeats: bool,
     /// The beginnings in forms without an opening tag: each tool's name in quotes, and what follows it in a call's object.
     pub named: Vec<(String, String)>,

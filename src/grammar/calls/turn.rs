@@ -22,9 +22,9 @@ const ANY_TEXT: &str = "(?s:.+)";
 pub struct Turn {
     /// The tools that may be called, at least one.
     pub tools: Vec<Tool>,
-    /// The turn must call a tool.
+    /// Whether the turn must call a tool.
     pub is_forced: bool,
-    /// The turn may call several tools.
+    /// Whether the turn may call several tools.
     pub is_parallel: bool,
     /// The form in which the model writes.
     pub form: OutputForm,

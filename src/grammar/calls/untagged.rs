@@ -17,9 +17,9 @@ pub(super) struct Answer<'a> {
     pub limits: &'a str,
     /// The expression of what may be before the name in a call's object.
     pub members: &'a str,
-    /// Several calls may follow each other.
+    /// Whether several calls may follow each other.
     pub is_parallel: bool,
-    /// Calls may be written as `[f(a=1)]`, in forms that have this.
+    /// Whether calls may be written as `[f(a=1)]`, in forms that have this.
     pub has_lists: bool,
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Writer<'b> {
     /// The names of schemas by their text.
     names: HashMap<String, String>,
     schemas: Vec<GrammarWithLexer>,
-    /// Keywords that the compiler lacks are left out.
+    /// Whether keywords that the compiler lacks are left out.
     is_lenient: bool,
 }
 

@@ -30,7 +30,7 @@ pub(in crate::grammar) enum Beginning {
     Turn,
     /// The prompt ends inside reasoning.
     Reasoning {
-        /// The opening tag is at the end of the prompt.
+        /// Whether the opening tag is at the end of the prompt.
         is_fresh: bool,
     },
     /// The prompt ends after reasoning.

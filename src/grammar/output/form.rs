@@ -26,14 +26,14 @@ pub(in crate::grammar) enum CallForm {
     Llama3,
     /// `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, as Hermes and Qwen write it.
     Hermes {
-        /// The tags are special tokens, which may be left out of the text.
+        /// Whether the tags are special tokens, which may be left out of the text.
         has_special_tags: bool,
     },
     /// `[TOOL_CALLS] [{"name": ..., "arguments": {...}}]`, as Mistral models up to Nemo write it.
     Mistral,
     /// `[TOOL_CALLS]name[ARGS]{...}`, as later Mistral models write it.
     MistralNamed {
-        /// `[CALL_ID]` and an id follow the name.
+        /// Whether `[CALL_ID]` and an id follow the name.
         has_ids: bool,
     },
     /// `<|tool_call|>[{"name": ..., "arguments": {...}}]`, as Granite 3 writes it.

@@ -20,7 +20,7 @@ pub(in crate::grammar) struct Invocation {
     pub assign: char,
     /// The string around strings, in place of quotes; may be empty.
     pub quote: &'static str,
-    /// The calls are a list in brackets.
+    /// Whether the calls are a list in brackets.
     pub is_list: bool,
     pub close: &'static str,
 }

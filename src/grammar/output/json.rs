@@ -35,7 +35,7 @@ struct ObjectCall {
     early: Option<String>,
     has_begun: bool,
     unescape: Unescape,
-    /// A call without arguments is one.
+    /// Whether a call without arguments is one.
     may_lack_arguments: bool,
 }
 

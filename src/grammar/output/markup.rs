@@ -31,9 +31,9 @@ pub(in crate::grammar) struct Markup {
     pub close: &'static str,
     /// Follows [`Self::close`]; may be empty or missing.
     pub block_close: &'static str,
-    /// A newline after the key and one before the end of the value belong to the tags.
+    /// Whether a newline after the key and one before the end of the value belong to the tags.
     pub has_lines: bool,
-    /// A value may be in CDATA.
+    /// Whether a value may be in CDATA.
     pub has_data: bool,
 }
 

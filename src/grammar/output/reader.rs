@@ -149,11 +149,11 @@ struct Tagged {
     pending: String,
     /// White space that belongs to a tag if one follows.
     space: String,
-    /// White space belongs to the tag before it.
+    /// Whether white space belongs to the tag before it.
     trims: bool,
-    /// No text has come since the beginning or the last tag.
+    /// Whether no text has come since the beginning or the last tag.
     is_start: bool,
-    /// The output must be a call.
+    /// Whether the output must be a call.
     is_forced: bool,
     delivery: Delivery,
 }

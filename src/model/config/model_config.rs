@@ -313,9 +313,9 @@ pub struct Experts {
     pub normalized: bool,
     /// The activation function of an expert.
     pub activation: Activation,
-    /// The weights of experts are sigmoids, and a bias may count for their selection.
+    /// Whether the weights of experts are sigmoids, and a bias may count for their selection.
     pub is_sigmoid: bool,
-    /// The weights are factors of the experts' inputs instead of their outputs.
+    /// Whether the weights are factors of the experts' inputs instead of their outputs.
     pub scales_inputs: bool,
     /// Groups of experts, if experts are chosen from some of them.
     pub groups: Option<ExpertGroups>,
@@ -328,7 +328,7 @@ pub struct Experts {
 pub struct Shared {
     /// Its width.
     pub ffn_dim: usize,
-    /// Its output is multiplied by the sigmoid of a product with the input.
+    /// Whether its output is multiplied by the sigmoid of a product with the input.
     pub is_gated: bool,
 }
 

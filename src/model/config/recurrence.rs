@@ -31,7 +31,7 @@ pub struct LinearRecurrence {
     pub heads: usize,
     /// Heads of keys and queries; groups in Mamba 2.
     pub key_heads: usize,
-    /// Head `i` has the keys of head `i % key_heads`, as converters order heads of the delta rule; otherwise neighboring
+    /// Whether head `i` has the keys of head `i % key_heads`, as converters order heads of the delta rule; otherwise neighboring
     /// heads have the same keys.
     pub is_tiled: bool,
     /// Elements of a key.
@@ -40,10 +40,10 @@ pub struct LinearRecurrence {
     pub value_len: usize,
     /// Tokens that a result of the convolution depends on.
     pub taps: usize,
-    /// Rates and shares are in one matrix, `ssm_ba`: for each key head the shares of its heads, then their rates.
+    /// Whether rates and shares are in one matrix, `ssm_ba`: for each key head the shares of its heads, then their rates.
     /// In some files the other inputs are in one matrix, too: `ssm_in`.
     pub joins_inputs: bool,
-    /// The output is only gated, not normalized, if the file has no norm for it.
+    /// Whether the output is only gated, not normalized, if the file has no norm for it.
     pub may_lack_norm: bool,
 }
 

@@ -38,7 +38,7 @@ pub struct Scales {
     factors: HashMap<String, StoredTensor>,
     /// Columns and rows of the elements that a scale belongs to, if the configuration states them.
     rectangle: Option<[u64; 2]>,
-    /// Scales of matrices of three levels are reciprocals.
+    /// Whether scales of matrices of three levels are reciprocals.
     are_reciprocals: bool,
 }
 

@@ -75,7 +75,7 @@ pub struct Attention {
     pub sinks: Option<Tensor<1>>,
     /// Turns per position (see [`crate::ops::rope_kv::turns`]), `[rope_dims / 2]`.
     pub rope_turns: Tensor<1, Int>,
-    /// Tokens attend to each other; the segments of a step are whole sequences.
+    /// Whether tokens attend to each other; the segments of a step are whole sequences.
     pub is_whole: bool,
     pub shape: AttentionShape,
     pub rope: RopeShape,

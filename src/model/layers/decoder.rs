@@ -33,7 +33,7 @@ pub struct Block {
     pub input: Option<Box<LayerInput>>,
     /// The layer of the file that it is built from.
     pub file_layer: usize,
-    /// The output norm of the decoder follows: another pass through the same layers begins.
+    /// Whether the output norm of the decoder follows: another pass through the same layers begins.
     pub is_normed: bool,
     /// The index of the first memory that it uses, among those of all layers.
     pub memory_index: usize,

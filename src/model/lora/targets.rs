@@ -33,7 +33,7 @@ pub(super) struct TargetTensor {
     pub(super) first_row: usize,
     /// Number of heads of its rows, if these are only queries or only keys.
     pub(super) heads: Option<usize>,
-    /// Some of its rows or columns are heads of values of a recurrence, whose order in files may not be that of checkpoints.
+    /// Whether some of its rows or columns are heads of values of a recurrence, whose order in files may not be that of checkpoints.
     pub(super) has_recurrent_heads: bool,
 }
 

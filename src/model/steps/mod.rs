@@ -104,7 +104,7 @@ pub(super) struct Steps {
     sampled_steps: BTreeMap<usize, DecodeGraphs>,
     /// WGSL of kernels that are compiled already, when adapters change.
     compiled: BTreeSet<String>,
-    /// Kernels of prompts are compiled after the start, so that a recording may have to wait for them.
+    /// Whether kernels of prompts are compiled after the start, so that a recording may have to wait for them.
     compiles_late: bool,
 }
 

@@ -98,7 +98,7 @@ pub struct SamplerShape {
 pub struct RowChoice {
     /// The slot of its sampler.
     pub slot: usize,
-    /// The slot's mask applies to this step.
+    /// Whether the slot's mask applies to this step.
     pub is_masked: bool,
     /// The scores to report for the token.
     pub score: Option<ScoreRequest>,

@@ -19,7 +19,7 @@ pub struct Pipeline {
     pub space_prefix: SpacePrefix,
     pub splitter: Splitter,
     pub spelling: TokenSpelling,
-    /// Text is divided into words as WordPiece needs it.
+    /// Whether text is divided into words as WordPiece needs it.
     pub has_words: bool,
 }
 
@@ -55,13 +55,13 @@ struct Builder {
     space_prefix: SpacePrefix,
     splitter: Splitter,
     has_cuts: bool,
-    /// The only split is at white space, which is dropped.
+    /// Whether the only split is at white space, which is dropped.
     only_words: bool,
-    /// Tokens are spelled in GPT-2's stand-ins for bytes.
+    /// Whether tokens are spelled in GPT-2's stand-ins for bytes.
     writes_bytes: bool,
-    /// Tokens have ▁ for a space.
+    /// Whether tokens have ▁ for a space.
     writes_signs: bool,
-    /// Text is divided into words as BERT does it.
+    /// Whether text is divided into words as BERT does it.
     has_words: bool,
 }
 
