@@ -5,9 +5,9 @@ use super::{
     embedding::EmbeddingConfig,
     keys::{Keys, missing},
     model_config::{
-        FeedForwardKind, LayerConfig, LayerRope, LayerSizes, ModelConfig, NormPlaces, Passes,
-        Positions, QkNorm,
+        FeedForwardKind, LayerConfig, LayerRope, LayerSizes, ModelConfig, NormPlaces, Positions,
     },
+    plain::PlainModel,
     rope::Rope,
 };
 use crate::{
@@ -32,10 +32,6 @@ const MAX_HEAD_DIM: usize = 640;
 /// # Errors
 /// [`Error::InvalidModelFile`] for keys that are missing, mistyped or out of range,
 /// [`Error::UnsupportedModel`] for values that no kernel computes. Both name the key.
-#[expect(
-    clippy::too_many_lines,
-    reason = "a line per field of the configuration"
-)]
 pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
     let dim = keys.size("embedding_length")?;
     let heads = keys.size("attention.head_count")?;
@@ -56,7 +52,7 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         None => keys.metadata().usize(TOKEN_COUNT)?,
     };
     let ffn_dims = ffn_dims(keys, layers)?;
-    Ok(ModelConfig {
+    let plain = PlainModel {
         architecture: keys.architecture().to_owned(),
         dim,
         ffn_dim: most(&ffn_dims),
@@ -67,42 +63,16 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         token_ids: token_ids.unwrap_or(vocab),
         context_tokens: keys.size("context_length")?,
         layers: layer_configs(head_dim, &kv_heads, &ffn_dims),
-        passes: Passes {
-            layers,
-            has_norm: false,
-        },
-        recurrence: None,
-        has_mtp_head: false,
-        ignored_blocks: 0,
         norm: NormKind::Rms,
         norm_eps: norm_eps(keys)?,
-        norm_places: NormPlaces::BEFORE,
-        has_sub_norms: false,
-        ffn_norm: "ffn_norm",
-        output_norm_name: "output_norm",
-        has_output_gate: false,
-        latent: None,
-        qk_norm: QkNorm::None,
         positions: Positions::Rotary(Rope::read(keys, head_dim)?),
-        attention_scale: keys.positive("attention.scale")?,
-        has_value_norm: false,
-        has_layer_scale: false,
-        layer_input_dim: 0,
-        has_sinks: false,
-        attention_soft_cap: None,
         feed_forward: FeedForwardKind::Gated(Activation::Silu),
-        dense_layers: None,
-        has_gate_biases: false,
-        experts_scale: 1.0,
-        embedding_scale: 1.0,
-        residual_scale: 1.0,
-        logit_scale: 1.0,
         is_causal: true,
-        has_embedding_norm: false,
-        has_output_norm: true,
-        logit_soft_cap: None,
-        deepstack_layers: 0,
+    };
+    Ok(ModelConfig {
+        attention_scale: keys.positive("attention.scale")?,
         embedding: EmbeddingConfig::read(keys)?,
+        ..plain.config()
     })
 }
 

@@ -6,6 +6,7 @@ pub mod json;
 pub mod keys;
 pub mod llama_like;
 mod model_config;
+mod plain;
 pub mod recurrence;
 pub mod rope;
 
@@ -15,6 +16,7 @@ pub use model_config::{
     DenseLayers, DensePlaces, Experts, FeedForwardKind, Latent, LayerConfig, LayerRope, LayerSizes,
     MemoryKind, Mixing, ModelConfig, NormPlaces, Passes, Positions, QkNorm, Shared,
 };
+pub use plain::PlainModel;
 pub use recurrence::{LinearRecurrence, Recurrence, Rule};
 pub use rope::{Rope, RopePairs, RopeParts, Scaling};
 

@@ -5,7 +5,7 @@ use crate::{
     Error, Result,
     model::config::{
         Activation, FeedForwardKind, Keys, LayerConfig, LayerRope, ModelConfig, NormKind,
-        NormPlaces, Passes, Positions, QkNorm,
+        PlainModel, Positions,
     },
     weights::Metadata,
 };
@@ -64,10 +64,6 @@ fn activation(metadata: &Metadata) -> Result<Activation> {
 }
 
 /// The layers of the tower: an encoder with norms before attention and feed-forward, and learned positions.
-#[expect(
-    clippy::too_many_lines,
-    reason = "a line per field of the configuration"
-)]
 fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
     let activation = activation(keys.metadata())?;
     let dim = keys.size("embedding_length")?;
@@ -83,7 +79,7 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
         return Err(unsupported(&message));
     }
     let norm_eps = keys.positive("attention.layer_norm_epsilon")?;
-    Ok(ModelConfig {
+    let plain = PlainModel {
         architecture: ARCHITECTURE.to_owned(),
         dim,
         ffn_dim: keys.size("feed_forward_length")?,
@@ -100,43 +96,13 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
             };
             count
         ],
-        passes: Passes {
-            layers: count,
-            has_norm: false,
-        },
-        recurrence: None,
-        has_mtp_head: false,
-        ignored_blocks: 0,
         norm: NormKind::Layer,
         norm_eps: norm_eps.unwrap_or(1e-6),
-        norm_places: NormPlaces::BEFORE,
-        has_sub_norms: false,
-        ffn_norm: "ffn_norm",
-        output_norm_name: "output_norm",
-        has_output_gate: false,
-        latent: None,
-        qk_norm: QkNorm::None,
         positions: Positions::Learned,
-        attention_scale: None,
-        has_value_norm: false,
-        has_layer_scale: false,
-        layer_input_dim: 0,
-        has_sinks: false,
-        attention_soft_cap: None,
         feed_forward: FeedForwardKind::Plain(activation),
-        dense_layers: None,
-        has_gate_biases: false,
-        experts_scale: 1.0,
-        embedding_scale: 1.0,
-        residual_scale: 1.0,
-        logit_scale: 1.0,
         is_causal: false,
-        has_embedding_norm: false,
-        has_output_norm: true,
-        logit_soft_cap: None,
-        deepstack_layers: 0,
-        embedding: None,
-    })
+    };
+    Ok(plain.config())
 }
 
 /// A number per channel.
