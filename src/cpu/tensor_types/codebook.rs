@@ -16,20 +16,28 @@ use crate::simd::{Simd, Weights};
 pub(super) const LEN: usize = 256;
 const RUNS: usize = LEN / BLOCK_COLS;
 
-/// A type of this kind.
-pub(crate) trait Codebook {
-    /// Bytes of a file block.
-    const BYTES: usize;
+/// The values that the quants of a type stand for. Several types have the same.
+pub(crate) trait Levels {
     /// Bits of a quant: 3 or 4.
     const BITS: usize;
     /// Scales of a run of 32 elements: 1 or 2.
     const GROUPS: usize;
     const DIVISOR: f32;
-    /// The results of [`Codebook::value`], plus [`Codebook::ZERO`].
+    /// The results of [`Levels::value`], plus [`Levels::ZERO`].
     const TABLE: [i8; 16];
     const ZERO: i32;
     /// The greatest value of the table.
     const GREATEST: usize;
+
+    /// The value of a quant, an integer.
+    fn value(quant: u8) -> f32;
+}
+
+/// A type of this kind.
+pub(crate) trait Codebook {
+    type Levels: Levels;
+    /// Bytes of a file block.
+    const BYTES: usize;
 
     /// The bits of d, which begin a block of most types.
     fn d(block: &[u8]) -> [u8; 2] {
@@ -39,8 +47,6 @@ pub(crate) trait Codebook {
     fn scale(block: &[u8], group: usize) -> u8;
     /// The quants of elements `8 * eight..8 * eight + 8`.
     fn eight(block: &[u8], eight: usize) -> [u8; 8];
-    /// The value of a quant, an integer.
-    fn value(quant: u8) -> f32;
 }
 
 /// `Declaration::repack`: quants of 3 bits as Q3_K's, quants of 4 bits as nibbles; four bits for each scale, d, two bytes of
@@ -49,14 +55,14 @@ pub(super) fn repack<C: Codebook>(bytes: &[u8], quants: &mut Vec<u8>, scales: &m
     for block in bytes.chunks_exact(C::BYTES) {
         for run in 0..RUNS {
             let columns = columns::<Panels<C>>(block, run);
-            if C::BITS == 4 {
+            if C::Levels::BITS == 4 {
                 push_nibbles(quants, |i| columns[i]);
             } else {
                 push_pairs(quants, |i| columns[i]);
                 push_bits(quants, |i| columns[i] >> 2);
             }
         }
-        let pairs = 0..C::GROUPS * RUNS / 2;
+        let pairs = 0..C::Levels::GROUPS * RUNS / 2;
         scales.extend(pairs.map(|i| C::scale(block, 2 * i) | C::scale(block, 2 * i + 1) << 4));
         scales.extend(C::d(block));
         scales.extend([0; 2]);
@@ -65,16 +71,16 @@ pub(super) fn repack<C: Codebook>(bytes: &[u8], quants: &mut Vec<u8>, scales: &m
 
 /// `Declaration::decode` of what [`repack`] writes.
 pub(super) fn decode<C: Codebook>(quants: &[u8], scales: &[u8], run: usize) -> Values {
-    let quants = &quants[run * 4 * C::BITS..];
-    let d = f16_at(scales, C::GROUPS * RUNS / 2) / C::DIVISOR;
+    let quants = &quants[run * 4 * C::Levels::BITS..];
+    let d = f16_at(scales, C::Levels::GROUPS * RUNS / 2) / C::Levels::DIVISOR;
     std::array::from_fn(|i| {
-        let quant = match C::BITS {
+        let quant = match C::Levels::BITS {
             4 => nibble(quants, i),
             _ => pair(quants, i) | bit(&quants[8..], i) << 2,
         };
-        let group = C::GROUPS * run + i * C::GROUPS / BLOCK_COLS;
+        let group = C::Levels::GROUPS * run + i * C::Levels::GROUPS / BLOCK_COLS;
         let scale = scales[group / 2] >> (group % 2 * 4) & 15;
-        d * odd(scale) * C::value(quant)
+        d * odd(scale) * C::Levels::value(quant)
     })
 }
 
@@ -88,15 +94,15 @@ pub(crate) struct Panels<C>(PhantomData<C>);
 
 impl<C: Codebook> Panels<C> {
     /// The place of d in a unit.
-    const D: usize = 8 * C::GROUPS * RUNS;
+    const D: usize = 8 * C::Levels::GROUPS * RUNS;
 }
 
 impl<C: Codebook> Quantized for Panels<C> {
-    const BITS: usize = C::BITS;
+    const BITS: usize = C::Levels::BITS;
     const RUNS: usize = RUNS;
-    const GROUPS: usize = C::GROUPS;
-    const WEIGHTS: Weights = Weights::Shifted(C::ZERO);
-    const GREATEST: usize = C::GREATEST;
+    const GROUPS: usize = C::Levels::GROUPS;
+    const WEIGHTS: Weights = Weights::Shifted(C::Levels::ZERO);
+    const GREATEST: usize = C::Levels::GREATEST;
     const FILE_BYTES: usize = C::BYTES;
     const SCALE_BYTES: usize = Self::D + 8 * 4;
 
@@ -107,18 +113,18 @@ impl<C: Codebook> Quantized for Panels<C> {
     }
 
     fn pack_scales(block: &[u8], row: usize, scales: &mut [u8]) {
-        for group in 0..C::GROUPS * RUNS {
+        for group in 0..C::Levels::GROUPS * RUNS {
             scales[8 * group + row] = 2 * C::scale(block, group) + 1;
         }
-        let d = f16_at(&C::d(block), 0) / C::DIVISOR;
+        let d = f16_at(&C::d(block), 0) / C::Levels::DIVISOR;
         scales[Self::D + 4 * row..][..4].copy_from_slice(&d.to_le_bytes());
     }
 
     fn values(quants: [u8; 32], scales: &[u8], row: usize, run: usize) -> [f32; 32] {
         let d = f32::from_bits(word(scales, Self::D + 4 * row));
         std::array::from_fn(|column| {
-            let group = C::GROUPS * run + column * C::GROUPS / BLOCK_COLS;
-            d * f32::from(scales[8 * group + row]) * C::value(quants[column])
+            let group = C::Levels::GROUPS * run + column * C::Levels::GROUPS / BLOCK_COLS;
+            d * f32::from(scales[8 * group + row]) * C::Levels::value(quants[column])
         })
     }
 
@@ -138,15 +144,15 @@ impl<C: Codebook> Quantized for Panels<C> {
         run: usize,
     ) -> (S::Floats, [S::Floats; 2]) {
         unsafe {
-            let scales = scales.add(8 * C::GROUPS * run);
-            let last = scales.add(8 * (C::GROUPS - 1));
+            let scales = scales.add(8 * C::Levels::GROUPS * run);
+            let last = scales.add(8 * (C::Levels::GROUPS - 1));
             (d, [S::u8s(scales), S::u8s(last)])
         }
     }
 
     #[inline(always)]
     unsafe fn vector<S: Simd>(run: *const u8, i: usize) -> S::Bytes {
-        unsafe { S::table(&C::TABLE, planes::vector::<S>(C::BITS, run, i)) }
+        unsafe { S::table(&C::Levels::TABLE, planes::vector::<S>(C::Levels::BITS, run, i)) }
     }
 
     /// Products of sums and factors are integers below 2^24, thus exact.
@@ -159,7 +165,7 @@ impl<C: Codebook> Quantized for Panels<C> {
         _x_sums: *const f32,
     ) -> S::Floats {
         unsafe {
-            let sum = if C::GROUPS == 2 {
+            let sum = if C::Levels::GROUPS == 2 {
                 weighted::<S>([S::floats(dots[0]), S::floats(dots[1])], factors)
             } else {
                 S::mul(S::floats(dots[0]), factors[0])

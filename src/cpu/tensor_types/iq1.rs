@@ -2,7 +2,7 @@
 //! level + 1 or - 1), and the layout of the kernels. Eight elements are a point of a grid of 2048 and a shift.
 
 use super::{
-    codebook::{self, Codebook, odd},
+    codebook::{self, Codebook, Levels, odd},
     codec::f16_at,
     declaration::{Declaration, ScaleWord, forms},
     kernel_order::{BLOCK_COLS, Values, pair, push_pairs},
@@ -30,18 +30,23 @@ pub(super) const fn declaration<C: Codebook>(
     }
 }
 
-pub(super) const BITS: usize = 3;
-pub(super) const GROUPS: usize = 2;
-pub(super) const DIVISOR: f32 = 8.0;
-/// Values of quants plus [`ZERO`]. Blocks have no fourth level.
-pub(super) const TABLE: [i8; 16] = [2, 10, 18, 0, 0, 8, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-pub(super) const ZERO: i32 = 9;
-pub(super) const GREATEST: usize = 18;
+/// The levels of both types.
+pub(crate) struct ShiftedLevels;
 
-/// The value of two bits of a level plus 1, and a bit that is 1 for a shift down.
-pub(super) fn value(quant: u8) -> f32 {
-    let level = f32::from(quant & 3) - 1.0;
-    8.0 * level + if quant & 4 == 0 { 1.0 } else { -1.0 }
+impl Levels for ShiftedLevels {
+    const BITS: usize = 3;
+    const GROUPS: usize = 2;
+    const DIVISOR: f32 = 8.0;
+    /// Values of quants plus [`Levels::ZERO`]. Blocks have no fourth level.
+    const TABLE: [i8; 16] = [2, 10, 18, 0, 0, 8, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    const ZERO: i32 = 9;
+    const GREATEST: usize = 18;
+
+    /// The value of two bits of a level plus 1, and a bit that is 1 for a shift down.
+    fn value(quant: u8) -> f32 {
+        let level = f32::from(quant & 3) - 1.0;
+        8.0 * level + if quant & 4 == 0 { 1.0 } else { -1.0 }
+    }
 }
 
 /// The quants of eight elements.
@@ -69,7 +74,7 @@ fn repack<C: Codebook>(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>)
 /// `Declaration::decode` of what [`repack`] writes.
 fn decode(quants: &[u8], scales: &[u8], run: usize) -> Values {
     let quants = &quants[run * 8..];
-    let d = f16_at(scales, 8) / DIVISOR;
+    let d = f16_at(scales, 8) / ShiftedLevels::DIVISOR;
     let others = u16::from_le_bytes([scales[10], scales[11]]);
     std::array::from_fn(|i| {
         let group = 2 * run + i / 16;
@@ -78,6 +83,6 @@ fn decode(quants: &[u8], scales: &[u8], run: usize) -> Values {
             0 => four >> 3,
             _ => (others >> group & 1) as u8,
         };
-        d * odd(four & 7) * value(pair(quants, i) | shift << 2)
+        d * odd(four & 7) * ShiftedLevels::value(pair(quants, i) | shift << 2)
     })
 }

@@ -19,13 +19,8 @@ pub(crate) type Panels = codebook::Panels<Format>;
 pub(crate) struct Format;
 
 impl Codebook for Format {
+    type Levels = iq1::ShiftedLevels;
     const BYTES: usize = BYTES;
-    const BITS: usize = iq1::BITS;
-    const GROUPS: usize = iq1::GROUPS;
-    const DIVISOR: f32 = iq1::DIVISOR;
-    const TABLE: [i8; 16] = iq1::TABLE;
-    const ZERO: i32 = iq1::ZERO;
-    const GREATEST: usize = iq1::GREATEST;
 
     fn d(block: &[u8]) -> [u8; 2] {
         let four = |i: usize| half(&block[SCALES..], i) >> 12 << (4 * i);
@@ -40,9 +35,5 @@ impl Codebook for Format {
         let high = low_first(&block[HIGH..], eight);
         let point = usize::from(high & 7) << 8 | usize::from(block[eight]);
         iq1::quants(grids::IQ1.point(point), high & 8 != 0)
-    }
-
-    fn value(quant: u8) -> f32 {
-        iq1::value(quant)
     }
 }

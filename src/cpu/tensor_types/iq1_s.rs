@@ -18,13 +18,8 @@ pub(crate) type Panels = codebook::Panels<Format>;
 pub(crate) struct Format;
 
 impl Codebook for Format {
+    type Levels = iq1::ShiftedLevels;
     const BYTES: usize = BYTES;
-    const BITS: usize = iq1::BITS;
-    const GROUPS: usize = iq1::GROUPS;
-    const DIVISOR: f32 = iq1::DIVISOR;
-    const TABLE: [i8; 16] = iq1::TABLE;
-    const ZERO: i32 = iq1::ZERO;
-    const GREATEST: usize = iq1::GREATEST;
 
     fn scale(block: &[u8], group: usize) -> u8 {
         (half(&block[HIGH..], group / 2) >> 12 & 7) as u8
@@ -35,9 +30,5 @@ impl Codebook for Format {
         let high = usize::from(of_run >> (eight % 4 * 3) & 7);
         let point = grids::IQ1.point(high << 8 | usize::from(block[2 + eight]));
         iq1::quants(point, of_run >> 15 == 1)
-    }
-
-    fn value(quant: u8) -> f32 {
-        iq1::value(quant)
     }
 }

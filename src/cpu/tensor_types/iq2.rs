@@ -2,7 +2,7 @@
 //! scale for 16 elements. A quant is two bits of the level's number, then the sign.
 
 use super::{
-    codebook::{self, Codebook},
+    codebook::{self, Codebook, Levels},
     declaration::{Declaration, ScaleWord, forms},
 };
 
@@ -24,22 +24,27 @@ pub(super) const fn declaration<C: Codebook>(gguf_id: u32) -> Declaration {
     }
 }
 
-pub(super) const BITS: usize = 3;
-pub(super) const GROUPS: usize = 2;
-pub(super) const DIVISOR: f32 = 8.0;
-/// Values of quants plus [`ZERO`]. Blocks have no fourth level.
-pub(super) const TABLE: [i8; 16] = [51, 68, 86, 0, 35, 18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-pub(super) const ZERO: i32 = 43;
-pub(super) const GREATEST: usize = 86;
+/// The levels of all three types.
+pub(crate) struct SignedLevels;
 
-/// The polynomial of the WGSL, also for a fourth level.
-pub(super) fn value(quant: u8) -> f32 {
-    let level = f32::from(quant & 3);
-    let magnitude = 8.0 + level * (16.5 + 0.5 * level);
-    if quant & 4 == 0 {
-        magnitude
-    } else {
-        -magnitude
+impl Levels for SignedLevels {
+    const BITS: usize = 3;
+    const GROUPS: usize = 2;
+    const DIVISOR: f32 = 8.0;
+    /// Values of quants plus [`Levels::ZERO`]. Blocks have no fourth level.
+    const TABLE: [i8; 16] = [51, 68, 86, 0, 35, 18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    const ZERO: i32 = 43;
+    const GREATEST: usize = 86;
+
+    /// The polynomial of the WGSL, also for a fourth level.
+    fn value(quant: u8) -> f32 {
+        let level = f32::from(quant & 3);
+        let magnitude = 8.0 + level * (16.5 + 0.5 * level);
+        if quant & 4 == 0 {
+            magnitude
+        } else {
+            -magnitude
+        }
     }
 }
 

@@ -20,13 +20,8 @@ pub(crate) type Panels = codebook::Panels<Format>;
 pub(crate) struct Format;
 
 impl Codebook for Format {
+    type Levels = iq2::SignedLevels;
     const BYTES: usize = BYTES;
-    const BITS: usize = iq2::BITS;
-    const GROUPS: usize = iq2::GROUPS;
-    const DIVISOR: f32 = iq2::DIVISOR;
-    const TABLE: [i8; 16] = iq2::TABLE;
-    const ZERO: i32 = iq2::ZERO;
-    const GREATEST: usize = iq2::GREATEST;
 
     fn scale(block: &[u8], group: usize) -> u8 {
         low_first(&block[SCALES..], group)
@@ -36,9 +31,5 @@ impl Codebook for Format {
         let high = block[HIGH + eight / 4] >> (eight % 4 * 2) & 3;
         let point = usize::from(high) << 8 | usize::from(block[2 + eight]);
         iq2::quants(grids::IQ2_S.point(point), block[SIGNS + eight])
-    }
-
-    fn value(quant: u8) -> f32 {
-        iq2::value(quant)
     }
 }

@@ -17,13 +17,8 @@ pub(crate) type Panels = codebook::Panels<Format>;
 pub(crate) struct Format;
 
 impl Codebook for Format {
+    type Levels = iq2::SignedLevels;
     const BYTES: usize = BYTES;
-    const BITS: usize = iq2::BITS;
-    const GROUPS: usize = iq2::GROUPS;
-    const DIVISOR: f32 = iq2::DIVISOR;
-    const TABLE: [i8; 16] = iq2::TABLE;
-    const ZERO: i32 = iq2::ZERO;
-    const GREATEST: usize = iq2::GREATEST;
 
     fn scale(block: &[u8], group: usize) -> u8 {
         low_first(&block[SCALES..], group)
@@ -33,9 +28,5 @@ impl Codebook for Format {
         let bits = half(&block[2..], eight);
         let point = grids::IQ2_XS.point(usize::from(bits & 511));
         iq2::quants(point, even_signs(u32::from(bits >> 9)))
-    }
-
-    fn value(quant: u8) -> f32 {
-        iq2::value(quant)
     }
 }

@@ -18,13 +18,8 @@ pub(crate) type Panels = codebook::Panels<Format>;
 pub(crate) struct Format;
 
 impl Codebook for Format {
+    type Levels = iq2::SignedLevels;
     const BYTES: usize = BYTES;
-    const BITS: usize = iq2::BITS;
-    const GROUPS: usize = iq2::GROUPS;
-    const DIVISOR: f32 = iq2::DIVISOR;
-    const TABLE: [i8; 16] = iq2::TABLE;
-    const ZERO: i32 = iq2::ZERO;
-    const GREATEST: usize = iq2::GREATEST;
 
     fn scale(block: &[u8], group: usize) -> u8 {
         block[2 + group / 2 * 8 + 7] >> 4
@@ -34,9 +29,5 @@ impl Codebook for Format {
         let (run, i) = (&block[2 + eight / 4 * 8..], eight % 4);
         let point = grids::IQ2_XXS.point(run[i].into());
         iq2::quants(point, even_signs(word(run, 4) >> (7 * i)))
-    }
-
-    fn value(quant: u8) -> f32 {
-        iq2::value(quant)
     }
 }

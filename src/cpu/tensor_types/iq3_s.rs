@@ -2,7 +2,7 @@
 //! elements are a point of a grid of 512, eight have eight bits of signs; see `iq3.rs`.
 
 use super::{
-    codebook::{self, Codebook, low_first},
+    codebook::{self, Codebook, Levels, low_first},
     declaration::{Declaration, forms},
     grids, iq3,
 };
@@ -23,14 +23,22 @@ pub(crate) type Panels = codebook::Panels<Format>;
 
 pub(crate) struct Format;
 
-impl Codebook for Format {
-    const BYTES: usize = BYTES;
+impl Levels for Format {
     const BITS: usize = iq3::BITS;
     const GROUPS: usize = iq3::GROUPS;
     const DIVISOR: f32 = 1.0;
     const TABLE: [i8; 16] = [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30];
     const ZERO: i32 = 15;
     const GREATEST: usize = 30;
+
+    fn value(quant: u8) -> f32 {
+        2.0 * f32::from(quant) - 15.0
+    }
+}
+
+impl Codebook for Format {
+    type Levels = Self;
+    const BYTES: usize = BYTES;
 
     fn scale(block: &[u8], group: usize) -> u8 {
         low_first(&block[SCALES..], group)
@@ -43,9 +51,5 @@ impl Codebook for Format {
             grids::IQ3_S.point(usize::from(high) << 8 | usize::from(block[2 + four]))
         });
         iq3::quants(levels, block[SIGNS + eight])
-    }
-
-    fn value(quant: u8) -> f32 {
-        2.0 * f32::from(quant) - 15.0
     }
 }

@@ -4,9 +4,9 @@ use super::{
     block_scales::one_scale,
     codec::f16_at,
     declaration::{Declaration, ScaleWord, forms},
-    kernel_order::{BLOCK_COLS, Values, bit, push_bits},
+    kernel_order::{Values, bit, push_bits},
     planes,
-    quantized::{Quantized, columns, file_bits, word},
+    quantized::{Quantized, file_bits, repack_runs, word},
 };
 use crate::simd::{Simd, Weights};
 
@@ -31,13 +31,9 @@ pub(super) static DECLARATION: Declaration = Declaration {
 };
 
 fn repack(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>) {
-    for block in bytes.as_chunks::<BYTES>().0 {
-        for run in 0..LEN / BLOCK_COLS {
-            let columns = columns::<Panels>(block, run);
-            push_bits(quants, |i| columns[i]);
-        }
-        scales.extend_from_slice(&block[..2]);
-    }
+    repack_runs::<Panels>(bytes, quants, scales, 0..2, |quants, columns| {
+        push_bits(quants, |i| columns[i]);
+    });
 }
 
 fn decode(quants: &[u8], scales: &[u8], run: usize) -> Values {

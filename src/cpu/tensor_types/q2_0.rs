@@ -5,7 +5,7 @@ use super::{
     codec::f16_at,
     declaration::{Declaration, ScaleWord, forms},
     kernel_order::{BLOCK_COLS, Values, pair, push_pairs},
-    quantized::{Quantized, columns},
+    quantized::{Quantized, repack_runs},
 };
 use crate::simd::{Simd, Weights};
 
@@ -24,24 +24,20 @@ pub(super) static DECLARATION: Declaration = Declaration {
     scale_words: &[ScaleWord::Halves],
     wgsl: forms!(["blocks"] "parts/bytes", "parts/ternary", "q2_0"),
     i8_wgsl: None,
-    repack,
+    repack: repack::<Panels, 0>,
     decode,
     quantize: None,
 };
 
-fn repack(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>) {
-    for block in bytes.as_chunks::<BYTES>().0 {
-        push_ternary::<Panels>(block, quants);
-        scales.extend_from_slice(&block[..2]);
-    }
-}
-
-/// Appends the runs of a file block of 2-bit quants.
-pub(super) fn push_ternary<Q: Quantized>(block: &[u8], quants: &mut Vec<u8>) {
-    for run in 0..Q::RUNS {
-        let columns = columns::<Q>(block, run);
+/// `Declaration::repack` of Q2_0 and the TQ types, whose file block has d at byte `D`.
+pub(super) fn repack<Q: Quantized, const D: usize>(
+    bytes: &[u8],
+    quants: &mut Vec<u8>,
+    scales: &mut Vec<u8>,
+) {
+    repack_runs::<Q>(bytes, quants, scales, D..D + 2, |quants, columns| {
         push_pairs(quants, |i| columns[i]);
-    }
+    });
 }
 
 /// `Declaration::decode` of Q2_0 and the TQ types.
@@ -49,6 +45,12 @@ pub(super) fn decode(quants: &[u8], scales: &[u8], run: usize) -> Values {
     let d = f16_at(scales, 0);
     let quants = &quants[run * BLOCK_COLS / 4..];
     std::array::from_fn(|i| d * (f32::from(pair(quants, i)) - 1.0))
+}
+
+/// `Quantized::values` of Q2_0 and the TQ types.
+pub(super) fn values(quants: [u8; 32], scales: &[u8], row: usize) -> [f32; 32] {
+    let d = f16_at(scales, 2 * row);
+    quants.map(|q| d * (f32::from(q) - 1.0))
 }
 
 pub(crate) struct Panels;
@@ -68,7 +70,6 @@ impl Quantized for Panels {
     }
 
     fn values(quants: [u8; 32], scales: &[u8], row: usize, _run: usize) -> [f32; 32] {
-        let d = f16_at(scales, 2 * row);
-        quants.map(|q| d * (f32::from(q) - 1.0))
+        values(quants, scales, row)
     }
 }

@@ -4,8 +4,8 @@
 use super::{
     declaration::{Declaration, Quantize, ScaleWord, forms},
     k_scales::{self, Search, scales_and_minima},
-    kernel_order::{BLOCK_COLS, Values, nibble, push_nibbles},
-    quantized::{Quantized, columns, word},
+    kernel_order::{Values, nibble, push_nibbles},
+    quantized::{Quantized, repack_runs, word},
 };
 use crate::simd::{Simd, Weights};
 
@@ -40,13 +40,9 @@ pub(super) static DECLARATION: Declaration = Declaration {
 };
 
 fn repack(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>) {
-    for block in bytes.as_chunks::<BYTES>().0 {
-        for run in 0..LEN / BLOCK_COLS {
-            let columns = columns::<Panels>(block, run);
-            push_nibbles(quants, |i| columns[i]);
-        }
-        scales.extend_from_slice(&block[..LOW]);
-    }
+    repack_runs::<Panels>(bytes, quants, scales, 0..LOW, |quants, columns| {
+        push_nibbles(quants, |i| columns[i]);
+    });
 }
 
 fn decode(quants: &[u8], scales: &[u8], run: usize) -> Values {

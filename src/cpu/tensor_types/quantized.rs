@@ -1,6 +1,8 @@
 //! The panels of quantized types: from blocks of the file to units of a panel, exact values, and the parts of
 //! the kernels that differ by type. Knows neither inputs nor instruction sets.
 
+use std::ops::Range;
+
 use super::planes;
 use crate::simd::{Simd, Weights};
 
@@ -104,6 +106,23 @@ pub(super) unsafe fn weighted<S: Simd>(dots: [S::Floats; 2], factors: [S::Floats
 pub(super) fn columns<Q: Quantized>(block: &[u8], run: usize) -> [u8; 32] {
     let words = Q::quants(block, run);
     std::array::from_fn(|i| words[i / 4].to_le_bytes()[i % 4])
+}
+
+/// `Declaration::repack` of types whose kernels have the bytes `scale_bytes` of a file block as its scales. `push` appends the
+/// quants of a run.
+pub(super) fn repack_runs<Q: Quantized>(
+    bytes: &[u8],
+    quants: &mut Vec<u8>,
+    scales: &mut Vec<u8>,
+    scale_bytes: Range<usize>,
+    push: impl Fn(&mut Vec<u8>, [u8; 32]),
+) {
+    for block in bytes.chunks_exact(Q::FILE_BYTES) {
+        for run in 0..Q::RUNS {
+            push(quants, columns::<Q>(block, run));
+        }
+        scales.extend_from_slice(&block[scale_bytes.clone()]);
+    }
 }
 
 /// The little-endian word at byte `at`.

@@ -3,9 +3,8 @@
 
 use super::{
     block_scales::one_scale,
-    codec::f16_at,
     declaration::{Declaration, ScaleWord, forms},
-    q2_0::{decode, push_ternary},
+    q2_0,
     quantized::{Quantized, word},
 };
 use crate::simd::{Simd, Weights};
@@ -26,17 +25,10 @@ pub(super) static DECLARATION: Declaration = Declaration {
     scale_words: &[ScaleWord::Halves],
     wgsl: forms!(["blocks"] "parts/bytes", "parts/ternary", "tq2_0"),
     i8_wgsl: None,
-    repack,
-    decode,
+    repack: q2_0::repack::<Panels, FILE_D>,
+    decode: q2_0::decode,
     quantize: None,
 };
-
-fn repack(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>) {
-    for block in bytes.as_chunks::<BYTES>().0 {
-        push_ternary::<Panels>(block, quants);
-        scales.extend_from_slice(&block[FILE_D..]);
-    }
-}
 
 pub(crate) struct Panels;
 
@@ -53,7 +45,6 @@ impl Quantized for Panels {
     }
 
     fn values(quants: [u8; 32], scales: &[u8], row: usize, _run: usize) -> [f32; 32] {
-        let d = f16_at(scales, 2 * row);
-        quants.map(|q| d * (f32::from(q) - 1.0))
+        q2_0::values(quants, scales, row)
     }
 }

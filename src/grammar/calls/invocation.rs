@@ -47,9 +47,7 @@ pub(super) fn arguments(
                         .chars()
                         .all(|c| c.is_alphanumeric() || "_-.".contains(c));
                 if !is_name {
-                    return Err(format!(
-                        "{name:?} cannot be written in this model's form of calls"
-                    ));
+                    return Err(unwritable(&name));
                 }
                 let value = value(writer, form, &schema, &schema, 0)
                     .map_err(|error| format!("{name}: {error}"))?;
@@ -223,6 +221,11 @@ fn allow_members(schema: &Value, known: &[&str]) -> Result<(), String> {
     }
 }
 
+/// The error for a name that calls cannot have.
+fn unwritable(name: &str) -> String {
+    format!("{name:?} cannot be written in this model's form of calls")
+}
+
 /// An object with the properties of `schema` in order.
 fn object(
     writer: &mut Writer<'_>,
@@ -239,9 +242,7 @@ fn object(
             schema,
         } = parameter;
         if !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
-            return Err(format!(
-                "{name:?} cannot be written in this model's form of calls"
-            ));
+            return Err(unwritable(&name));
         }
         let inner = value(writer, form, root, &schema, depth + 1)?;
         let entry = sequence(&[&literal(&format!("{name}:")), &inner]);

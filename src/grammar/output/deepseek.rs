@@ -51,11 +51,7 @@ impl DeepSeekCalls {
                 let Some(name) = name(head).filter(|name| delivery.tool(name).is_some()) else {
                     return Status::Failed;
                 };
-                delivery.start_call(name);
-                delivery.arguments("{");
-                let mut value = ValueEnd::default();
-                value.feed('{');
-                *self = DeepSeekCalls::Arguments(value);
+                *self = DeepSeekCalls::Arguments(delivery.start_object(name));
             }
             DeepSeekCalls::Head(head) => head.push(character),
             DeepSeekCalls::Arguments(value) => {

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::json_text::ValueEnd;
 use crate::grammar::tool::Tool;
 
 /// The most bytes that are held until it is clear whether they begin a call.
@@ -123,6 +124,15 @@ impl Delivery {
             name: name.to_owned(),
         });
         self.calls += 1;
+    }
+
+    /// Begins a call of a declared tool whose arguments begin with the brace that was read. Returns the search for their end.
+    pub(super) fn start_object(&mut self, name: &str) -> ValueEnd {
+        self.start_call(name);
+        self.arguments("{");
+        let mut value = ValueEnd::default();
+        value.feed('{');
+        value
     }
 
     /// Appends to the arguments of the last call. What was held belongs to them.

@@ -160,11 +160,7 @@ impl Harmony {
             State::Reasoning => self.delivery.reasoning(text),
             State::Opening { name, text } => {
                 if character == '{' {
-                    self.delivery.start_call(name);
-                    self.delivery.arguments("{");
-                    let mut value = ValueEnd::default();
-                    value.feed('{');
-                    self.state = State::Arguments(value);
+                    self.state = State::Arguments(self.delivery.start_object(name));
                     return;
                 }
                 text.push(character);

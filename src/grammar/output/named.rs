@@ -36,11 +36,7 @@ impl NamedCall {
                 let Some(name) = name(head).filter(|name| delivery.tool(name).is_some()) else {
                     return Status::Failed;
                 };
-                delivery.start_call(name);
-                delivery.arguments("{");
-                let mut value = ValueEnd::default();
-                value.feed('{');
-                *self = NamedCall::Arguments(value);
+                *self = NamedCall::Arguments(delivery.start_object(name));
                 Status::More
             }
             NamedCall::Head(head) => {

@@ -16,7 +16,7 @@ pub use model_config::{
     DenseLayers, DensePlaces, Experts, FeedForwardKind, Latent, LayerConfig, LayerRope, LayerSizes,
     MemoryKind, Mixing, ModelConfig, NormPlaces, Passes, Positions, QkNorm, Shared,
 };
-pub use plain::PlainModel;
+pub(in crate::model) use plain::PlainModel;
 pub use recurrence::{LinearRecurrence, Recurrence, Rule};
 pub use rope::{Rope, RopePairs, RopeParts, Scaling};
 

@@ -7,7 +7,7 @@ use super::model_config::{
 use crate::ops::NormKind;
 
 /// The facts that every model states. The fields are those of [`ModelConfig`].
-pub struct PlainModel {
+pub(in crate::model) struct PlainModel {
     pub architecture: String,
     pub dim: usize,
     pub ffn_dim: usize,
