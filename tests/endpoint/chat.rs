@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use futures_util::StreamExt;
-use inpage::api::{Body, Request};
+use inpage::api::Request;
 use serde_json::{Value, json};
 
 use crate::fixture::*;
@@ -722,23 +721,14 @@ async fn run(
     server: &Server,
     members: &Value,
     position: Option<String>,
-) -> Vec<(Vec<u8>, Option<String>)> {
+) -> Vec<Positioned> {
     let mut members = members.clone();
     members["stream"] = json!(true);
     let request = Request {
         position,
         ..chat(&chat_body(&members))
     };
-    let response = server.handler.handle(request).await;
-    assert_eq!(response.status, 200);
-    let Body::Stream(mut stream) = response.body else {
-        panic!("not a stream");
-    };
-    let mut events = Vec::new();
-    while let Some(event) = stream.next().await {
-        events.push((event, response.progress.position()));
-    }
-    events
+    server.events(request, usize::MAX).await
 }
 
 #[test]

@@ -430,6 +430,9 @@ impl Host for TestHost {
     }
 }
 
+/// The bytes of an event, and the position after it.
+pub type Positioned = (Vec<u8>, Option<String>);
+
 pub struct Server {
     pub handler: Handler,
     pub plan: Rc<Plan>,
@@ -563,6 +566,22 @@ impl Server {
     /// Sends a request and reads the response to its end.
     pub async fn send(&self, request: Request) -> Reply {
         read(self.handler.handle(request).await).await
+    }
+
+    /// The first events of a streamed answer, at most `most`, each with the position after it.
+    pub async fn events(&self, request: Request, most: usize) -> Vec<Positioned> {
+        let response = self.handler.handle(request).await;
+        assert_eq!(response.status, 200);
+        let Body::Stream(mut stream) = response.body else {
+            panic!("not a stream");
+        };
+        let mut events = Vec::new();
+        while events.len() < most
+            && let Some(event) = stream.next().await
+        {
+            events.push((event, response.progress.position()));
+        }
+        events
     }
 
     pub async fn get(&self, url: &str) -> Reply {

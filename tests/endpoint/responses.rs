@@ -1,8 +1,7 @@
 //! Responses (specification 20), whole and streamed.
 
-use futures_util::StreamExt;
 use inpage::Error;
-use inpage::api::{Body, Request};
+use inpage::api::Request;
 use serde_json::{Value, json};
 
 use crate::fixture::*;
@@ -605,23 +604,14 @@ async fn run(
     server: &Server,
     members: &Value,
     position: Option<String>,
-) -> Vec<(Vec<u8>, Option<String>)> {
+) -> Vec<Positioned> {
     let mut members = members.clone();
     members["stream"] = json!(true);
     let request = Request {
         position,
         ..responses(&response_body(&members))
     };
-    let response = server.handler.handle(request).await;
-    assert_eq!(response.status, 200);
-    let Body::Stream(mut stream) = response.body else {
-        panic!("not a stream");
-    };
-    let mut events = Vec::new();
-    while let Some(event) = stream.next().await {
-        events.push((event, response.progress.position()));
-    }
-    events
+    server.events(request, usize::MAX).await
 }
 
 #[test]

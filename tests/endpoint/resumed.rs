@@ -1,7 +1,6 @@
 //! Streams that are cut after each of their events and continued by another run of the same request (specification 10.9).
 
-use futures_util::StreamExt;
-use inpage::api::{Body, Request};
+use inpage::api::Request;
 use serde_json::{Value, json};
 
 use crate::fixture::*;
@@ -28,25 +27,14 @@ async fn run(
     members: &Value,
     position: Option<String>,
     limit: usize,
-) -> Vec<(Vec<u8>, Option<String>)> {
+) -> Vec<Positioned> {
     let mut members = members.clone();
     members["stream"] = json!(true);
     let request = Request {
         position,
         ..completion(&body(members))
     };
-    let response = server.handler.handle(request).await;
-    assert_eq!(response.status, 200);
-    let Body::Stream(mut stream) = response.body else {
-        panic!("not a stream");
-    };
-    let mut events = Vec::new();
-    while events.len() < limit
-        && let Some(event) = stream.next().await
-    {
-        events.push((event, response.progress.position()));
-    }
-    events
+    server.events(request, limit).await
 }
 
 /// The response that a client receives with these events.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::parameters::{Parameter, parameters};
+use super::parameters::{Parameter, parameters, unwritable};
 use super::writer::{Writer, literal, sequence};
 use crate::grammar::output::{Invocation, Types, reference};
 use crate::grammar::tool::Tool;
@@ -219,11 +219,6 @@ fn allow_members(schema: &Value, known: &[&str]) -> Result<(), String> {
         )),
         None => Ok(()),
     }
-}
-
-/// The error for a name that calls cannot have.
-fn unwritable(name: &str) -> String {
-    format!("{name:?} cannot be written in this model's form of calls")
 }
 
 /// An object with the properties of `schema` in order.

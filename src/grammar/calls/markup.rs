@@ -1,6 +1,6 @@
 //! Grammars of calls whose parameters are in tags of their own.
 
-use super::parameters::{Plain, parameters, plain};
+use super::parameters::{Plain, parameters, plain, unwritable};
 use super::writer::{Writer, escaped, literal, sequence};
 use crate::grammar::output::{CDATA_OPEN, Markup};
 use crate::grammar::tool::Tool;
@@ -23,9 +23,7 @@ pub(super) fn call(
                     && name.trim() == name
                     && !name.contains(['<', '>', '"', '\n']);
                 if !is_name {
-                    return Err(format!(
-                        "{name:?} cannot be written in this model's form of calls"
-                    ));
+                    return Err(unwritable(name));
                 }
                 let stem = format!("{index}_{place}");
                 let value = value(writer, markup, &stem, &parameter.schema)
@@ -154,9 +152,7 @@ fn value(
             }
             Plain::Exactly(text) => {
                 if text.contains(markup.value_close) || text.starts_with(CDATA_OPEN) {
-                    return Err(format!(
-                        "{text:?} cannot be written in this model's form of calls"
-                    ));
+                    return Err(unwritable(&text));
                 }
                 literal(&format!("{text}{close}"))
             }

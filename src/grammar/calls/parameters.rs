@@ -28,6 +28,11 @@ pub(super) struct Parameter {
     pub schema: Value,
 }
 
+/// The error for a name or a value that a form has no way to write.
+pub(super) fn unwritable(text: &str) -> String {
+    format!("{text:?} cannot be written in this model's form of calls")
+}
+
 /// The parameters of a schema of objects, in its order.
 ///
 /// # Errors
