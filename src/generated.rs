@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-/// Checks the file at `path` from the root of the repository. `content` makes what it should contain of what it contains.
+/// Checks the file at `path` from the root of the repository. `content` makes the text that it should contain from its text.
 pub fn check(path: &str, content: impl FnOnce(&str) -> String) {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     // A checkout may have different line endings.

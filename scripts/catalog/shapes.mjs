@@ -50,7 +50,7 @@ const bert = { architecture: "bert", vocab: 30522, context: 512, layers: 12 };
 const RANK = 4;
 
 /**
- * By the names of the catalog. `type` is the type of the file as llama.cpp's quantizer names it. `projectorBytes` is the
+ * The shapes of the models by their names in the catalog. `type` is the type of the file as llama.cpp's quantizer names it. `projectorBytes` is the
  * published size of the projector's file. `labels` are the outputs of a reranker.
  */
 export const SHAPES = {

@@ -69,7 +69,7 @@ pub(super) struct Costs {
     token: Mean,
     /// Steps that verify known text.
     text_rows: [Mean; ROWS.len()],
-    /// Steps that verify what the model drafts.
+    /// Steps that verify drafts of the model.
     model_rows: [Mean; ROWS.len()],
 }
 

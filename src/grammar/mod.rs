@@ -11,7 +11,7 @@
 //! Masks are computed while the device works. The model submits before its future first suspends, and the engine then
 //! computes the next mask. There is one `Compiler` per model (built on first use), one `Grammar` per request, one
 //! `Matcher` per candidate. llguidance cannot be interrupted in a page, so `grammar/budget.rs` refuses beforehand what
-//! would take too long, and `schema` and `lark` refuse what it gets wrong.
+//! would take too long, and `schema` and `lark` refuse constraints that it gets wrong.
 
 mod budget;
 mod calls;

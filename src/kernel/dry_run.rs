@@ -1,4 +1,4 @@
-//! Runs code that launches kernels without launching them, to learn what it needs.
+//! Runs code that launches kernels without launching them, to learn its needs.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};

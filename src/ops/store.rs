@@ -30,7 +30,7 @@ pub enum Finish {
 }
 
 impl Finish {
-    /// Adds the module of the finish and what it needs.
+    /// Adds the module of the finish and the modules that it needs.
     pub(super) fn modules(self, kernel: Kernel) -> Kernel {
         match self {
             Finish::Plain => kernel.module(wgsl!("shared/finish/plain")),

@@ -40,7 +40,7 @@ pub(super) struct KernelChoice {
     sampler: Option<SamplerVerdict>,
 }
 
-/// All that the self-test and the measurements depend on: this build, the device and what the model needs.
+/// The conditions of the self-test and of the measurements: this build, the device and the needs of the model.
 pub(super) fn conditions(device: &ComputeDevice, needs: Needs<'_>) -> String {
     let types: Vec<_> = needs.types.iter().map(|ty| ty.name()).collect();
     let conditions = json!({

@@ -65,7 +65,7 @@ struct LoadedModel {
     controls: Rc<Controls>,
 }
 
-/// A loaded model, by what it makes.
+/// A loaded model of either kind.
 #[derive(Clone)]
 #[expect(
     clippy::large_enum_variant,

@@ -63,7 +63,7 @@ fn value(given: &JsValue, depth: usize) -> std::result::Result<Value, String> {
         for entry in Object::entries(given.unchecked_ref()).iter() {
             let entry: Array = entry.unchecked_into();
             let (name, member) = (entry.get(0), entry.get(1));
-            // As `JSON.stringify` does.
+            // `JSON.stringify` leaves these members out, too.
             if member.is_undefined() {
                 continue;
             }

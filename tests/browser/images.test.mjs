@@ -16,7 +16,7 @@ const skip = !wasmIsBuilt
   ? "skipped: the wasm module is not built"
   : !existsSync(join(FOLDER, "mmproj-smolvlm-F16.gguf")) && `skipped: no model in ${FOLDER}`;
 
-/** That of the family: the one in the file prints lists of parts as they are. */
+/** The template of the family's models. The one in the file prints lists of parts as they are. */
 const CHAT_TEMPLATE =
   "<|im_start|>{% for message in messages %}{{ message.role | capitalize }}:{% if message.content is string %} " +
   "{{ message.content }}{% else %}{% for part in message.content %}{% if part.type == 'image' %}<image>{% else %}" +

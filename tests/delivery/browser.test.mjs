@@ -14,7 +14,7 @@ const CHUNK = 4 * MIB;
 const SIZE = 9 * MIB + 12_345;
 const FIRST = randomBytes(SIZE, 1);
 const SECOND = randomBytes(SIZE, 2);
-/** As the fake engine reports it. */
+/** The digest in the form in which the fake engine reports it. */
 const digestOf = (bytes) =>
   [...createHash("sha256").update(bytes).digest()].map((b) => b.toString(16)).join(",");
 

@@ -12,7 +12,7 @@ const MIB = 1 << 20;
 const FILE = randomBytes(5 * MIB + 77, 1);
 const OTHER = randomBytes(5 * MIB + 77, 2);
 const hexOf = (bytes) => createHash("sha256").update(bytes).digest("hex");
-/** As the fake engine reports it. */
+/** The digest in the form in which the fake engine reports it. */
 const digestOf = (bytes) =>
   [...createHash("sha256").update(bytes).digest()].map((b) => b.toString(16)).join(",");
 const SHA256 = hexOf(FILE);

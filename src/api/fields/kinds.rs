@@ -165,7 +165,7 @@ impl Field<Count> {
         self
     }
 
-    /// At most what the switch says.
+    /// The most is the value of the switch.
     pub(in crate::api) const fn up_to(
         mut self,
         switch: &'static str,

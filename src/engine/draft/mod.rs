@@ -33,7 +33,7 @@ impl Default for DraftRules {
     }
 }
 
-/// Follows what a constraint forced.
+/// The draft from the tokens that a constraint forced.
 #[derive(Debug, Default)]
 struct Forced {
     /// Tokens that are expected next.

@@ -1,4 +1,4 @@
-//! JSON text, character by character: where a value ends, what a string contains.
+//! JSON text, character by character: the end of a value, the content of a string.
 
 /// Finds the end of a JSON value without checking it: brackets are counted, strings are skipped.
 #[derive(Debug, Default)]

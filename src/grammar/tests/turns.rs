@@ -689,7 +689,7 @@ fn a_forced_call_is_a_call_wherever_the_output_ends() {
     }
 }
 
-/// As Qwen 3 writes: calls in `<tool_call>`, after reasoning in `<think>`.
+/// The form of Qwen 3 has calls in `<tool_call>`, after reasoning in `<think>`.
 #[test]
 fn white_space_may_come_before_the_reasoning_of_a_turn_with_a_strict_tool() {
     for model in vocabularies() {

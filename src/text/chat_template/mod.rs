@@ -92,7 +92,7 @@ const FUEL_PER_MESSAGE: u64 = 20_000;
 const MAX_FUEL: u64 = 8_000_000;
 /// The time after which a rendering ends, whatever its steps.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
-/// Bytes that a template may write besides a multiple of what it is given.
+/// Bytes that a template may write besides a multiple of its input.
 const BASE_OUTPUT_BYTES: usize = 4 << 20;
 const OUTPUT_BYTES_PER_INPUT_BYTE: usize = 8;
 

@@ -64,7 +64,7 @@ const REGISTER_TIMEOUT_MS = 20_000;
 const TURN_TIMEOUT_MS = 30_000;
 
 /**
- * Registers the script under a URL that names the claims of all open pages, `basePaths` and, unless `narrow`, what it named before.
+ * Registers the script under a URL that names the claims of all open pages, `basePaths` and, unless `narrow`, the claims that it named before.
  * Only one page does so at a time, so that none drops what another has just added.
  *
  * @throws InpageError `service_worker_unavailable` if the script cannot be registered, or not in time

@@ -106,7 +106,7 @@ export class CacheDownload {
     if (current === undefined) throw new TypeError(`the browser's storage lost ${file.url}`);
     const source = () => storedSource(this.#context, this.#store, current, true);
     arrival.finish(await source(), intake);
-    // A source of its own, because the loader's reads ahead of what the loader reads.
+    // A source of its own, because the source of the loader reads ahead.
     void offerFile(this.#context, await source(), verified);
   }
 

@@ -84,7 +84,7 @@ export async function askVersion(
   fetchFile: FetchFile,
   signal: AbortSignal,
 ): Promise<FileVersion> {
-  // As in `ask`, so that size and ETag are those of the bytes that are not compressed.
+  // The range, which `ask` sends too, makes size and ETag those of the bytes that are not compressed.
   const headers = { range: "bytes=0-" };
   const response = await send({ url, fetchFile, signal }, { method: "HEAD", headers });
   // Signed URLs are often valid for GET only.
