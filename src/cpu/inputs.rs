@@ -3,7 +3,7 @@
 /// Columns of a block, which share a scale.
 pub(crate) const BLOCK: usize = 32;
 
-/// Most tokens of a tile. The kernel module and the module that calls it agree on it.
+/// The maximum number of tokens of a tile. The kernel module and the module that calls it agree on it.
 pub(crate) const TILE: usize = 4;
 
 /// Tokens of the tile that starts where `left` tokens are left: as many as possible of 4, then 2, then 1.

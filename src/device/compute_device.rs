@@ -78,7 +78,7 @@ impl ComputeDevice {
         self.report().max_binding_bytes
     }
 
-    /// Most bytes that tensors can take, where that is known before they are allocated.
+    /// The maximum number of bytes that tensors can take, where that is known before they are allocated.
     pub fn memory_bytes(&self) -> Option<u64> {
         match self {
             ComputeDevice::Cpu(_) => Cpu::memory_bytes(),

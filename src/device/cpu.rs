@@ -67,7 +67,7 @@ impl Cpu {
         }
     }
 
-    /// Most bytes that tensors can take: where addresses have 32 bits, what the rest of the program leaves.
+    /// The maximum number of bytes that tensors can take: where addresses have 32 bits, what the rest of the program leaves.
     pub(super) fn memory_bytes() -> Option<u64> {
         (usize::BITS == 32).then_some((1 << 32) - PROGRAM_BYTES)
     }

@@ -3,7 +3,7 @@
 
 /// Steps with these numbers of rows are measured and used.
 const ROWS: [usize; 3] = [2, 4, 8];
-/// Most rows of a step that verifies a draft.
+/// The maximum number of rows of a step that verifies a draft.
 pub(super) const MAX_ROWS: usize = ROWS[ROWS.len() - 1];
 
 /// A mean that forgets.

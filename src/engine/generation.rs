@@ -17,7 +17,7 @@ use crate::grammar::Grammar;
 pub struct Generation {
     /// The prompt, with at least one position; token ids are below the vocabulary size.
     pub prompt: Prompt,
-    /// Most tokens a candidate may get, already shortened to what the context can hold; 0 generates
+    /// The maximum number of tokens a candidate may get, already shortened to what the context can hold; 0 generates
     /// nothing.
     pub max_tokens: usize,
     /// The number of candidates, at least one. Candidate `i` draws with `(seed, i)`.

@@ -11,9 +11,9 @@ pub enum Speculation {
     Off,
     /// The tokens that come next in a request's prediction, and those that a constraint forces.
     Predictions,
-    /// Also the tokens that the model drafts, if it does.
+    /// The tokens of [`Self::Predictions`] and those that the model drafts, if it does.
     Model,
-    /// Also the tokens that followed where the end of the text occurred before.
+    /// The tokens of [`Self::Model`] and those that followed where the end of the text occurred before.
     All,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct StepLimits {
     pub(super) whole_images: bool,
     pub(super) vocab_size: usize,
     pub(super) speculation: Speculation,
-    /// Most rows of a step that verifies a draft.
+    /// The maximum number of rows of a step that verifies a draft.
     pub(super) verified_rows: usize,
     /// Whether the model drafts tokens.
     pub(super) drafts: bool,

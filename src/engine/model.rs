@@ -22,7 +22,7 @@ pub struct ModelLimits {
     pub page_tokens: usize,
     /// Number of KV pages.
     pub page_count: usize,
-    /// Most rows of one [`CausalModel::step`]; at least 1.
+    /// The maximum number of rows of one [`CausalModel::step`]; at least 1.
     pub max_batch: usize,
     /// Steps of at most this many tokens may round differently than larger ones; 0 if all steps round
     /// alike. K, V and logits of a token depend, to the last bit, on its history and on which of the two
@@ -205,7 +205,7 @@ pub trait CausalModel {
         false
     }
 
-    /// Most tokens worth choosing on the device in one step: more would keep readers waiting. May
+    /// The maximum number of tokens worth choosing on the device in one step: more would keep readers waiting. May
     /// change as steps are measured.
     fn run_ahead_steps(&self) -> usize {
         usize::MAX
@@ -231,7 +231,7 @@ pub trait CausalModel {
     /// compute while the device runs.
     async fn step(&mut self, rows: &mut [Row<'_>], chooser: Chooser<'_>) -> Result<StepOutput>;
 
-    /// Most positions that [`verify`](Self::verify) takes; 0 if it takes none. The same answer every time.
+    /// The maximum number of positions that [`verify`](Self::verify) takes; 0 if it takes none. The same answer every time.
     fn verified_rows(&self) -> usize {
         0
     }

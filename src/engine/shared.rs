@@ -11,7 +11,7 @@ use super::preparation::Preparations;
 use super::semaphore::Semaphore;
 use crate::Error;
 
-/// Most bytes of pixels of the requests that wait. A request that has more waits until no other one has any.
+/// The maximum number of bytes of pixels of the requests that wait. A request that has more waits until no other one has any.
 const MAX_IMAGE_BYTES: u64 = 128 << 20;
 
 /// State shared on one thread; no borrow of it outlives a call.

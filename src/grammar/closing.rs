@@ -5,7 +5,7 @@
 pub(super) struct Place {
     /// Between the quotes of a string.
     pub(super) in_string: bool,
-    /// After a backslash.
+    /// Whether the last character was a backslash that escapes the next one.
     is_escaped: bool,
     /// Open arrays and objects, relative to where counting began.
     depth: i32,
@@ -53,7 +53,7 @@ impl Place {
 /// An array or object that is to be closed.
 #[derive(Debug, Clone)]
 pub(super) struct Closing {
-    /// Below a depth of 0 it is closed.
+    /// The place in the text. Below a depth of 0 the text is closed.
     place: Place,
 }
 

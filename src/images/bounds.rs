@@ -1,9 +1,9 @@
 //! Bounds of images, of files as well as of what models make of them. They are checked before memory for pixels is taken.
 
-/// Most pixels. Decoders take up to eight bytes for each.
+/// The maximum number of pixels. Decoders take up to eight bytes for each.
 pub const MAX_PIXELS: u64 = 64 << 20;
 
-/// Most pixels of a side: what the canvases of all browsers hold.
+/// The maximum number of pixels of a side: what the canvases of all browsers hold.
 pub const MAX_SIDE: usize = 32_767;
 
 /// Refuses an image of a size that is not decoded or made. The error says why.

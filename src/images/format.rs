@@ -83,7 +83,7 @@ pub enum ImageGeometry {
     Largest {
         /// Width and height of the square that becomes a row, in pixels.
         side: usize,
-        /// Most rows.
+        /// The maximum number of rows.
         rows: usize,
     },
 }

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-/// Most bytes that are kept: 256 tiles of a model of 1024 columns and 64 rows per tile.
+/// The maximum number of bytes that are kept: 256 tiles of a model of 1024 columns and 64 rows per tile.
 const MAX_BYTES: usize = 64 << 20;
 
 /// The rows of recently used images.

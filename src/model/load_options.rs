@@ -38,7 +38,7 @@ pub struct LoadOptions {
     /// less than one sequence may need.
     #[serde(deserialize_with = "at_least_one")]
     pub kv_pool_tokens: Option<usize>,
-    /// Most bytes of memory that the model may need. A model that needs more is refused before its weights are
+    /// The maximum number of bytes of memory that the model may need. A model that needs more is refused before its weights are
     /// read, and the error says what would fit.
     pub memory_budget_bytes: Option<u64>,
     /// Arithmetic that products may use: `f32`, or with `auto` (the default) f16 or bytes where that is

@@ -25,7 +25,7 @@ impl InPlace {
     /// The tensor, to read.
     ///
     /// # Panics
-    /// While an op has it.
+    /// If an op has the tensor.
     pub fn get(&self) -> Tensor<1, Int> {
         self.0.clone().expect("every op puts back what it takes")
     }

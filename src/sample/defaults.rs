@@ -11,8 +11,8 @@ pub struct SamplingDefaults {
     pub top_k: Option<i64>,
     /// 0 to 1.
     pub min_p: Option<f32>,
-    /// Above 0, at most 2.
+    /// The factor is above 0 and at most 2.
     pub repetition_penalty: Option<f32>,
-    /// Most tokens of a message; at least 1.
+    /// The maximum number of tokens of a message; at least 1.
     pub max_tokens: Option<usize>,
 }

@@ -17,7 +17,7 @@ use crate::{Error, Result, tensor_types::TensorType};
 
 /// Longest header accepted; the largest real ones, with thousands of experts, have a few MB.
 const MAX_HEADER_BYTES: u64 = 32 << 20;
-/// Most tensors accepted.
+/// The maximum number of tensors accepted.
 const MAX_TENSORS: usize = 1 << 16;
 /// Bytes before the JSON.
 const LENGTH_BYTES: u64 = 8;

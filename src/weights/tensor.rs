@@ -4,7 +4,7 @@
 use super::{quoted::quoted, source::ByteSource};
 use crate::{Error, Result, tensor_types::TensorType};
 
-/// Most dimensions that a tensor can have in GGUF.
+/// The maximum number of dimensions that a tensor can have in GGUF.
 pub(super) const MAX_DIMS: usize = 4;
 
 /// The position of a tensor in the file and its contents.

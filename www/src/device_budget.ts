@@ -31,7 +31,7 @@ export function smallSystem({
   return /\bAndroid\b/.test(userAgent) ? "Android" : undefined;
 }
 
-/** Most bytes of memory that models should need; undefined where the system does not end tabs for it. docs/devices.md has sources. */
+/** The maximum number of bytes of memory that models should need; undefined where the system does not end tabs for it. docs/devices.md has sources. */
 export function deviceBudgetBytes(hints: DeviceHints): number | undefined {
   const system = smallSystem(hints);
   if (system === undefined) return undefined;

@@ -19,7 +19,7 @@ fields! {
         ),
         /// The same as `prediction`, as a string or token ids; not used beside it.
         speculation: Field<Shape> = shape("string or array of ids", "string | number[]").of("Fireworks"),
-        /// Most tokens that are guessed at once; 0: none.
+        /// The maximum number of tokens that are guessed at once; 0: none.
         n_max("speculative.n_max"): Field<Count> = count(0).of("llama.cpp"),
         /// The fewest tokens that are guessed at once.
         n_min("speculative.n_min"): Or<Count> = count(0).or(0).of("llama.cpp"),

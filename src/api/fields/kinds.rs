@@ -33,9 +33,9 @@ pub(in crate::api) struct Integer {
 /// A number.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::api) enum Number {
-    /// At least the first and at most the second.
+    /// The number is at least the first and at most the second.
     Within(f64, Setting<f64>),
-    /// Above 0 and at most this.
+    /// The number is above 0 and at most this.
     Positive(Setting<f64>),
     /// A number whose absolute value is at most the setting.
     Around(Setting<f64>),
@@ -92,13 +92,13 @@ pub(in crate::api) const fn flag() -> Field<Flag> {
     Field::new(Flag)
 }
 
-/// At least `least`.
+/// A number of things, at least `least`.
 pub(in crate::api) const fn count(least: usize) -> Field<Count> {
     let most = Setting::Fixed(usize::MAX);
     Field::new(Count { least, most })
 }
 
-/// At least `least`.
+/// An integer that is at least `least`.
 pub(in crate::api) const fn integer(least: i128) -> Field<Integer> {
     Field::new(Integer {
         least,
@@ -110,12 +110,12 @@ pub(in crate::api) const fn number(kind: Number) -> Field<Number> {
     Field::new(kind)
 }
 
-/// At least `least`.
+/// A number that is at least `least`.
 pub(in crate::api) const fn number_from(least: f64) -> Field<Number> {
     Field::new(Number::Within(least, Setting::Fixed(f64::INFINITY)))
 }
 
-/// From 0 to 1.
+/// A number from 0 to 1.
 pub(in crate::api) const fn share() -> Field<Number> {
     Field::new(Number::Within(0.0, Setting::Fixed(1.0)))
 }
@@ -189,7 +189,7 @@ impl Field<Strings> {
         self
     }
 
-    /// At most as many as the switch says.
+    /// The number of items is at most the value of the switch.
     pub(in crate::api) const fn up_to(
         mut self,
         switch: &'static str,

@@ -16,7 +16,7 @@ use crate::{Error, RequestFault, Result};
 
 fields! {
     LengthFields {
-        /// Most tokens of a completion; 0 generates nothing.
+        /// The maximum number of tokens of a completion; 0 generates nothing.
         max_tokens: Field<Count> = count(0).default_is("switch `defaultMaxTokens`; of messages: what the model's files say, else `defaultMaxMessageTokens`, as far as it fits"),
         /// The same as `max_tokens`; if several of its names are given, they must be equal.
         max_completion_tokens: Field<Count> = count(0),

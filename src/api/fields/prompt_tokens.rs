@@ -48,7 +48,7 @@ pub(in crate::api) enum KeptTokens {
     All,
     /// The number of tokens that the context holds beside the completion.
     Fitting(TruncationSide),
-    /// At most this many tokens are kept, at least one.
+    /// The maximum number of tokens that are kept, at least one.
     AtMost(usize, TruncationSide),
 }
 

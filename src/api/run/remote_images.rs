@@ -7,7 +7,7 @@ use crate::api::http::Attachment;
 
 /// Longest time for one file.
 const LIMIT_MS: u32 = 30_000;
-/// Most characters of a URL in an error.
+/// The maximum number of characters of a URL in an error.
 const SHOWN_CHARS: usize = 160;
 
 /// Fetches the images of one request, one after another.

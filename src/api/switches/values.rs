@@ -15,7 +15,7 @@ pub struct Switches {
     pub context_length_exceeded_behavior: ContextLengthExceededBehavior,
     /// Default of `max_tokens`; `"context"` generates until the context is full.
     pub default_max_tokens: DefaultMaxTokens,
-    /// Most tokens of a message without `max_tokens`, as far as they fit the context; `"context"`: all that fit.
+    /// The maximum number of tokens of a message without `max_tokens`, as far as they fit the context; `"context"`: all that fit.
     pub default_max_message_tokens: DefaultMaxTokens,
     /// Default of `suffix_mode`: `"append"`, `"fim"` or `"reject"`.
     pub suffix_mode: SuffixMode,
@@ -35,15 +35,15 @@ pub struct Switches {
     pub text_offset_base: TextOffsetBase,
     /// Largest `logprobs`.
     pub max_logprobs: u32,
-    /// Most stop strings.
+    /// The maximum number of stop strings.
     pub max_stop_sequences: usize,
     /// Largest `n`.
     pub max_n: u32,
     /// Largest `best_of`.
     pub max_best_of: u32,
-    /// Most prompts in one request.
+    /// The maximum number of prompts in one request.
     pub max_prompts: usize,
-    /// Most candidates of one request over all its prompts.
+    /// The maximum number of candidates of one request over all its prompts.
     pub max_sequences: usize,
     /// The routes where the sampling values and the limit of tokens that the model's files recommend fill what the request leaves out:
     /// `"messages"`: in chat and responses; true: everywhere; false: nowhere.
@@ -63,7 +63,7 @@ pub struct Switches {
     pub max_body_bytes: usize,
     /// Whether images may be at `http:` and `https:` URLs, which a web page fetches under its own rules.
     pub remote_images: bool,
-    /// Most waiting requests; more are refused with 429.
+    /// The maximum number of waiting requests; more are refused with 429.
     pub max_queue: usize,
     /// Silence on a stream in milliseconds after which a comment is sent; 0 sends none.
     pub keep_alive_ms: u32,

@@ -11,9 +11,9 @@ pub struct EmbeddingLimits {
     pub context_tokens: usize,
     /// Elements of a vector.
     pub width: usize,
-    /// Most tokens of inputs that are computed together. A longer input is computed by itself.
+    /// The maximum number of tokens of inputs that are computed together. A longer input is computed by itself.
     pub batch_tokens: usize,
-    /// Most inputs that are computed together; at least 1.
+    /// The maximum number of inputs that are computed together; at least 1.
     pub batch_inputs: usize,
 }
 

@@ -9,7 +9,7 @@ const MAX_DEPTH: usize = 16;
 const MAX_STACKED: usize = 2;
 /// Largest bound of a repetition, as in llama.cpp.
 const MAX_REPEATS: u32 = 2000;
-/// Most rules and elements: checks take time proportional to their product.
+/// The maximum number of rules and elements: checks take time proportional to their product.
 const MAX_RULES: usize = 2000;
 const MAX_PARTS: usize = 8000;
 

@@ -17,7 +17,7 @@ pub(in crate::grammar) const SEPARATOR: &str = "<｜tool▁sep｜>";
 /// The body after the opener.
 #[derive(Debug)]
 pub(super) enum DeepSeekCalls {
-    /// Before a call or the closer: the part of a tag that has been read.
+    /// A call or the closer comes next. The part of its tag that has been read.
     Between(String),
     /// The text before the arguments, as far as it has been read.
     Head(String),

@@ -13,9 +13,9 @@ pub(in crate::grammar) const RETURN: &str = "<|return|>";
 
 #[derive(Debug)]
 enum State {
-    /// Before `<|message|>`; the text of the header.
+    /// The header of a message, up to `<|message|>`, as far as it has been read.
     Header(String),
-    /// After a message.
+    /// A message has ended.
     Between,
     Content,
     Reasoning,
@@ -25,7 +25,7 @@ enum State {
         text: String,
     },
     Arguments(ValueEnd),
-    /// After the arguments.
+    /// The arguments have ended.
     Closed,
 }
 
@@ -45,7 +45,7 @@ fn is_header(text: &str) -> bool {
     is_header && text.len() <= MAX_HELD_BYTES
 }
 
-/// Before the recipient in a header.
+/// The text before the recipient in a header.
 const RECIPIENT: &str = "to=";
 
 /// Reads a whole output.

@@ -76,16 +76,16 @@ impl Invocation {
 
 #[derive(Debug)]
 enum State {
-    /// Before the list.
+    /// The list comes next.
     List,
     /// The text before the name, or the name, as far as it has been read.
     Name(String),
     /// A parameter's name, or the end of the arguments.
     Key(String),
     Value(Literal),
-    /// After a value.
+    /// A value has ended.
     Next,
-    /// After a call of a list.
+    /// A call of a list has ended.
     Between,
     /// The closing tag as far as it has been read.
     Close(String),

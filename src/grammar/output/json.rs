@@ -5,19 +5,19 @@ use super::json_text::{Place, Unescape, ValueEnd, is_space};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Before `{`.
+    /// A `{` comes next.
     Open,
-    /// Before a key or `}`.
+    /// A key or `}` comes next.
     Key,
     InKey,
     Colon,
     Value,
     InName,
-    /// Inside the arguments.
+    /// The arguments are being read.
     InObject,
-    /// Inside arguments that are a JSON object in a JSON string.
+    /// Arguments that are a JSON object in a JSON string are being read.
     InText,
-    /// Inside a member that says nothing.
+    /// A member that is ignored is being read.
     InOther,
     Comma,
 }

@@ -26,25 +26,25 @@ pub(super) enum Reading {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Container {
     List,
-    /// Before the colon of an entry.
+    /// The colon of an entry has not been read.
     Keys,
-    /// After the colon.
+    /// The colon of an entry has been read.
     Values,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Before a value; in a list or a dictionary its end may come, too.
+    /// A value comes next; in a list or a dictionary its end may come, too.
     Value,
-    /// Inside a string that this character ends.
+    /// A string that this character ends is being read.
     String(char, Unescape),
-    /// Inside a string that a tag ends, and the part of the tag that has been read.
+    /// A string that a tag ends is being read. The part of the tag that has been read.
     Tagged(String),
     /// The tag that opens a string, as far as it has been read.
     Tag(String),
     /// A number, `True`, a bare key.
     Word(String),
-    /// After a value inside a container.
+    /// A value inside a container has ended.
     Next,
 }
 
@@ -157,7 +157,7 @@ impl Literal {
         Reading::Inside
     }
 
-    /// After a value in a container.
+    /// Reads a character after a value in a container.
     fn next(&mut self, character: char, out: &mut String) -> Reading {
         let Some(container) = self.containers.last_mut() else {
             return Reading::Wrong;

@@ -9,9 +9,9 @@ use super::values::Types;
 const MAX_VALUE_BYTES: usize = 64 << 10;
 /// The longest name of a function or a parameter.
 const MAX_NAME_BYTES: usize = 256;
-/// Before a value that has tags in it.
+/// The text before a value that has tags in it.
 pub(in crate::grammar) const CDATA_OPEN: &str = "<![CDATA[";
-/// After it.
+/// The text after such a value.
 const CDATA_CLOSE: &str = "]]>";
 
 /// The tags of a family.
@@ -119,7 +119,7 @@ pub(super) struct MarkupCall {
 }
 
 impl MarkupCall {
-    /// After the tag `opener`, which is the family's first or the one before the name.
+    /// The reader after the tag `opener`, which is the family's first or the one before the name.
     pub(super) fn new(markup: &'static Markup, opener: &str) -> MarkupCall {
         let state = match opener == markup.name_open {
             true => State::Name(String::new()),

@@ -7,7 +7,7 @@ use super::json_text::{Place, ValueEnd, is_space};
 /// The body after `[TOOL_CALLS]`.
 #[derive(Debug)]
 pub(super) enum NamedCall {
-    /// Before the name or the list.
+    /// The name or the list comes next.
     Before,
     /// A list or an object.
     Json(JsonCalls),

@@ -212,7 +212,7 @@ impl Tagged {
         }
     }
 
-    /// After the last call of a block.
+    /// Ends a block of calls.
     fn end_call(&mut self) {
         self.mode = Mode::Text;
         self.space.clear();

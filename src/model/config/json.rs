@@ -6,7 +6,7 @@ use crate::{Error, Result};
 
 /// Largest JSON file of a folder that is read, `tokenizer.json` apart.
 pub const MAX_JSON_BYTES: u64 = 32 << 20;
-/// Most elements of a head. Tables of rotations are made before the loader compares the size with those of tensors.
+/// The maximum number of elements of a head. Tables of rotations are made before the loader compares the size with those of tensors.
 const MAX_HEAD_DIM: u32 = 1 << 16;
 
 /// The members of a `config.json`, or of an object in it. Null counts as absent.

@@ -15,7 +15,7 @@ pub(super) struct MtpInputs {
 }
 
 impl MtpInputs {
-    /// For sequences of at most `pages` pages.
+    /// Inputs for sequences of at most `pages` pages.
     pub(super) fn new(pages: usize, device: &Device) -> Self {
         Self {
             step: Step::new(MAX_TOKENS, pages, device),

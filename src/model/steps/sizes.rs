@@ -5,10 +5,10 @@ use crate::{
     ops::{Variant, matvec},
 };
 
-/// Most tokens of a step.
+/// The maximum number of tokens of a step.
 pub(in crate::model) const MAX_TOKENS: usize = 256;
 const _: () = assert!(MAX_TOKENS <= layer_input::MAX_ROWS);
-/// Most sequences of a batch.
+/// The maximum number of sequences of a batch.
 pub(in crate::model) const MAX_BATCH: usize = matvec::MAX_TOKENS;
 /// Ids that greedy steps collect on the device before the host reads them.
 pub(in crate::model) const CHOSEN_IDS: usize = 64;

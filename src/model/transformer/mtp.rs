@@ -31,7 +31,7 @@ impl Transformer {
         self.drafts && self.draft_model.is_none() && self.steps.has_head()
     }
 
-    /// Before a step that begins with the token `next`: fills the entries up to it.
+    /// Fills the entries up to the token `next`, with which the following step begins.
     pub(super) fn remember_next(&mut self, memory: &SequenceMemory, next: u32) -> Result<()> {
         if !self.uses_head() {
             return Ok(());
@@ -53,7 +53,7 @@ impl Transformer {
         self.remember(memory, first, &ids, stream)
     }
 
-    /// After a step that fed `ids` to the sequence with this memory, before its length grows.
+    /// Takes over a step that fed `ids` to the sequence with this memory. Its length has not grown yet.
     pub(super) fn remember_fed(
         &mut self,
         memory: &SequenceMemory,
@@ -86,7 +86,7 @@ impl Transformer {
         Ok(())
     }
 
-    /// After a step that fed `ids`, of which only the first is known to be right.
+    /// Takes over a step that fed `ids`, of which only the first is known to be right.
     pub(super) fn remember_draft(&mut self, memory: &SequenceMemory, ids: &[u32], fed: &Fed) {
         if !self.uses_head() {
             return;

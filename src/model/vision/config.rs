@@ -95,7 +95,7 @@ pub enum Join {
 pub struct Squares {
     /// Patches on each side of a square.
     pub side: usize,
-    /// Most patches of the pixels that the tower takes at once.
+    /// The maximum number of patches of the pixels that the tower takes at once.
     pub max_patches: usize,
     /// The sizes that images get.
     pub geometry: ImageGeometry,
@@ -159,7 +159,7 @@ impl VisionConfig {
         self.image_size / self.patch_size
     }
 
-    /// Most patches above or beside each other.
+    /// The maximum number of patches above or beside each other.
     pub fn longest_side(&self) -> usize {
         self.squares.max_patches / self.squares.side
     }
@@ -180,7 +180,7 @@ impl VisionConfig {
         3 * self.patch_size.pow(2)
     }
 
-    /// Most rows of the text model that pixels become at once.
+    /// The maximum number of rows of the text model that pixels become at once.
     pub fn rows(&self) -> usize {
         self.squares.max_patches / self.square()
     }

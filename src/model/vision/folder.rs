@@ -12,7 +12,7 @@ use crate::{
 
 /// Member of `vision_config`: the layers whose outputs become values for the text model.
 pub const DEEPSTACK: &str = "deepstack_visual_indexes";
-/// Most numbers in a list of layers.
+/// The maximum number of numbers in a list of layers.
 const MAX_LISTED: usize = 256;
 
 /// A count in `vision_config`: the member, its key without `clip.vision.`, and the value in `transformers` where it is

@@ -116,9 +116,9 @@ const LIMITED: &[(&str, &str)] = &[
 ];
 
 const SIDE: &str = "projector.scale_factor";
-/// Not of llama.cpp: the most rows, if a folder states them.
+/// The maximum number of rows, if a folder states it. llama.cpp has no such key.
 const ROWS: &str = "max_rows";
-/// Most rows of an image where nothing states them, and whatever a file says: the values of the model's own processor.
+/// The maximum number of rows of an image where nothing states them, and whatever a file says: the values of the model's own processor.
 const MAX_ROWS: [usize; 2] = [280, 1120];
 /// Base of the rotary frequencies.
 const BASE: f32 = 100.0;

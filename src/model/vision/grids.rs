@@ -39,7 +39,7 @@ pub const TOWER: TowerKind = TowerKind {
     filter: Filter::Bicubic,
 };
 
-/// Most rows that an image becomes, whatever the file says: a quarter of the default context, and attention of 4,096
+/// The maximum number of rows that an image becomes, whatever the file says: a quarter of the default context, and attention of 4,096
 /// patches.
 const MAX_ROWS: usize = 1024;
 

@@ -84,7 +84,7 @@ const TILE: usize = 512;
 const TILES: [usize; 2] = [2, 10];
 /// An image with this multiple of the pixels of the largest whole image is cut.
 const TOLERANCE: usize = 2;
-/// Most rows that a file may ask for: of the whole image or of a tile, and most tiles.
+/// The maximum number of rows that a file may ask for: of the whole image or of a tile, and of tiles.
 const MAX_ROWS: usize = 1024;
 const MAX_TILES: usize = 32;
 

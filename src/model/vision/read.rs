@@ -12,7 +12,7 @@ use crate::{
 
 /// More than real towers have. A hostile header must not make the loader reserve memory.
 const MAX_LAYERS: usize = 256;
-/// Most patches of an image; real towers have 4,096 at most.
+/// The maximum number of patches of an image; real towers have 4,096 at most.
 const MAX_PATCHES: usize = 1 << 14;
 
 /// The hyperparameters, but for what only the family has.

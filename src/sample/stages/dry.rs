@@ -14,7 +14,7 @@ pub const MAX_LENGTH: usize = 50;
     serde(rename_all = "camelCase", deny_unknown_fields)
 )]
 pub struct DryParams {
-    /// Above 0.
+    /// The multiplier, above 0.
     pub multiplier: f32,
     /// The base of the penalty, at least 1.
     pub base: f32,

@@ -4,7 +4,7 @@ import { ownFields, PROVIDER, withoutUndefined } from "./call_fields.js";
 import type { EngineFor } from "./engine_for.js";
 import type { EmbeddingModel, RerankingModel } from "./model_types.js";
 
-/** Most inputs of a request. */
+/** The maximum number of inputs of a request. */
 const MAX_INPUTS = 2048;
 
 export function embeddingModel(modelId: string, engineFor: EngineFor): EmbeddingModel {

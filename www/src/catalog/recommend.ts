@@ -15,9 +15,9 @@ export interface RecommendOptions {
   contextTokens?: number;
   /** The device on which the model will compute. `auto`: on a hardware GPU if there is one. */
   device?: "auto" | "webgpu" | "cpu";
-  /** Most bytes of memory; estimated if omitted. */
+  /** The maximum number of bytes of memory; estimated if omitted. */
   memoryBudgetBytes?: number;
-  /** Most bytes of the download. */
+  /** The maximum number of bytes of the download. */
   maxBytes?: number;
   /** A speed that was measured on this device: better than an assumed bandwidth. */
   measured?: { model: string; tokensPerSecond: number };

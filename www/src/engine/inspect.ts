@@ -15,7 +15,7 @@ import { platform } from "../platform.js";
 export interface InspectOptions extends Omit<InspectionOptions, "load"> {
   /** The options of the load, as for `createEngine`. */
   load?: LoadOptions;
-  /** Most bytes of memory that the model may need: with less than it needs, `refusal` says what would fit. */
+  /** The maximum number of bytes of memory that the model may need: with less than it needs, `refusal` says what would fit. */
   memoryBudgetBytes?: number;
   signal?: AbortSignal;
   /** The wasm module, where a bundler cannot find it by itself. */

@@ -141,7 +141,7 @@ export interface StartOptions {
   lora: LoraLocation[];
   /** The device as the caller gave it; Rust validates it. */
   device: DeviceChoice | undefined;
-  /** Most threads of the CPU device, as given by the caller. */
+  /** The maximum number of threads of the CPU device, as given by the caller. */
   threads: number | undefined;
   /** True if the page has WebGPU; workers of some browsers do not. */
   pageHasWebGpu: boolean;

@@ -4,7 +4,7 @@
 import { messageOf } from "../exchange/error_response.js";
 import type { DecodedImage } from "../platform.js";
 
-/** Most pixels; the header was checked before. */
+/** The maximum number of pixels; the header was checked before. */
 const MAX_PIXELS = 64 << 20;
 
 /**

@@ -39,7 +39,7 @@ export interface EngineOptions {
    */
   fitMemory?: boolean;
   /**
-   * Most bytes of memory that the engine's models may need together. If omitted, on iOS and Android what such a device gives a tab, and no
+   * The maximum number of bytes of memory that the engine's models may need together. If omitted, on iOS and Android what such a device gives a tab, and no
    * limit elsewhere. `Infinity`: no limit. A model that needs more by itself is refused
    * before its weights are read. Of several models, those that were not used for the longest time are unloaded before another one is
    * loaded.
@@ -68,7 +68,7 @@ export interface EngineOptions {
    */
   device?: DeviceChoice;
   /**
-   * Most threads of the CPU device. The default is the number of the machine's logical processors, at most 8. More than
+   * The maximum number of threads of the CPU device. The default is the number of the machine's logical processors, at most 8. More than
    * one needs a cross-origin isolated page or an isolated frame. `engine.info()` reports how many there are.
    */
   threads?: number;

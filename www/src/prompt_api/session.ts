@@ -37,7 +37,7 @@ export interface SessionStart {
   contextWindow: number;
 }
 
-/** Most answers to one prompt, of which all but the last may call tools. */
+/** The maximum number of answers to one prompt, of which all but the last may call tools. */
 const MAX_ANSWERS = 16;
 
 /**
@@ -107,7 +107,7 @@ export class LanguageModelSession extends EventTarget {
     return text;
   }
 
-  /** Like `prompt`: pieces of the answer. An aborted signal is thrown at once. */
+  /** Asks like `prompt` and returns pieces of the answer. An aborted signal is thrown at once. */
   promptStreaming(input: PromptInput, options: PromptOptions = {}): ReadableStream<string> {
     this.#throwIfEnded(options.signal);
     const stopped = new AbortController();

@@ -30,7 +30,7 @@ export interface TurnOptions {
    * Without it, a call ends the turn.
    */
   onToolCall?: (call: ToolCallOfChat) => unknown;
-  /** Most answers of one turn, of which all but the last may call tools; 5 if it is left out. */
+  /** The maximum number of answers of one turn, of which all but the last may call tools; 5 if it is left out. */
   maxSteps?: number;
 }
 

@@ -140,7 +140,7 @@ export class EngineWorker {
     this.#post({ type: "connect" }, [port]);
   }
 
-  /** Like `connect`, but after the load has ended, successfully or not. */
+  /** Connects as `connect` does, but after the load has ended, successfully or not. */
   connectWhenLoaded(port: MessagePort): void {
     const connect = () => this.connect(port);
     this.#ready.promise.then(connect, connect);

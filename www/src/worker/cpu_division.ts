@@ -28,7 +28,7 @@ const PART_BITS = 8;
 const PART_MASK = (1 << PART_BITS) - 1;
 /** A part that no product has: the gate is closed. */
 const CLOSED = PART_MASK;
-/** Most parts of a product. */
+/** The maximum number of parts of a product. */
 const MAX_PARTS = CLOSED - 1;
 
 /**

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Most metadata entries and most tensors accepted. Real files have about 50 and under 3,000.
+/// The maximum number of metadata entries and of tensors accepted. Real files have about 50 and under 3,000.
 const MAX_ENTRIES: u64 = 1 << 16;
 /// Longest key or name accepted; the limit of GGUF's specification.
 const MAX_NAME_BYTES: u64 = (1 << 16) - 1;

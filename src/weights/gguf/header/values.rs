@@ -11,7 +11,7 @@ use crate::{
 
 /// Longest single string accepted: chat templates and licenses are well below it.
 const MAX_STRING_BYTES: u64 = 16 << 20;
-/// Most elements of an array accepted; 16 times the largest vocabulary. It bounds the memory that
+/// The maximum number of elements of an array accepted; 16 times the largest vocabulary. It bounds the memory that
 /// an array of empty strings takes.
 const MAX_ELEMENTS: u64 = 1 << 22;
 /// Numbers are decoded in pieces of this size, so that an array is not buffered twice.
