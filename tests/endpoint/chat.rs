@@ -717,11 +717,7 @@ fn the_switch_replaces_the_template() {
 }
 
 /// The events of a run from `position` on, each with the position after it.
-async fn run(
-    server: &Server,
-    members: &Value,
-    position: Option<String>,
-) -> Vec<Positioned> {
+async fn run(server: &Server, members: &Value, position: Option<String>) -> Vec<Positioned> {
     let mut members = members.clone();
     members["stream"] = json!(true);
     let request = Request {

@@ -569,11 +569,7 @@ fn a_failure_after_the_head_ends_the_stream() {
 }
 
 /// The events of a run from `position` on, each with the position after it.
-async fn run(
-    server: &Server,
-    members: &Value,
-    position: Option<String>,
-) -> Vec<Positioned> {
+async fn run(server: &Server, members: &Value, position: Option<String>) -> Vec<Positioned> {
     let mut members = members.clone();
     members["stream"] = json!(true);
     let request = Request {

@@ -152,7 +152,12 @@ impl<C: Codebook> Quantized for Panels<C> {
 
     #[inline(always)]
     unsafe fn vector<S: Simd>(run: *const u8, i: usize) -> S::Bytes {
-        unsafe { S::table(&C::Levels::TABLE, planes::vector::<S>(C::Levels::BITS, run, i)) }
+        unsafe {
+            S::table(
+                &C::Levels::TABLE,
+                planes::vector::<S>(C::Levels::BITS, run, i),
+            )
+        }
     }
 
     /// Products of sums and factors are integers below 2^24, thus exact.
