@@ -56,13 +56,20 @@ impl Crate {
             let items = imports
                 .used
                 .iter()
-                .filter(|path| !self.modules.contains_key(*path));
+                .filter(|path| !self.modules.contains_key(*path) || self.is_exported(path));
             let used = items
                 .chain(&imports.used_globs)
                 .filter_map(|path| self.home(path, 0));
             (user.clone(), used.filter(|used| used != user).collect())
         });
         edges.collect()
+    }
+
+    /// Whether a module re-exports an item under this path, which may also be the path of the module that the item is in.
+    fn is_exported(&self, path: &str) -> bool {
+        let (module, name) = path.rsplit_once("::").unwrap_or(("", path));
+        let module = self.modules.get(module);
+        module.is_some_and(|module| module.exported.contains_key(name))
     }
 
     /// Imports of files below `folder` that name an item by the re-export in the root of `folder`.
