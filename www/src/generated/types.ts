@@ -142,11 +142,11 @@ export type ChatCompletionFields = {
   prediction?: { type: "content", content: string | { type: "text", text: string }[] } | null,
   /** The same as `prediction`, as a string or token ids; not used beside it. */
   speculation?: string | number[] | null,
-  /** Most tokens that are guessed at once; 0: none. */
+  /** The maximum number of tokens that are guessed at once; 0: none. */
   "speculative.n_max"?: number | null,
   /** The fewest tokens that are guessed at once. */
   "speculative.n_min"?: number | null,
-  /** Most tokens of a completion; 0 generates nothing. */
+  /** The maximum number of tokens of a completion; 0 generates nothing. */
   max_tokens?: number | null,
   /** The same as `max_tokens`; if several of its names are given, they must be equal. */
   max_completion_tokens?: number | null,
@@ -494,7 +494,7 @@ export type CompletionFields = {
   prediction?: { type: "content", content: string | { type: "text", text: string }[] } | null,
   /** The same as `prediction`, as a string or token ids; not used beside it. */
   speculation?: string | number[] | null,
-  /** Most tokens that are guessed at once; 0: none. */
+  /** The maximum number of tokens that are guessed at once; 0: none. */
   "speculative.n_max"?: number | null,
   /** The fewest tokens that are guessed at once. */
   "speculative.n_min"?: number | null,
@@ -504,7 +504,7 @@ export type CompletionFields = {
   reasoning_history?: unknown,
   /** Not used: it is about chat templates. */
   thinking?: unknown,
-  /** Most tokens of a completion; 0 generates nothing. */
+  /** The maximum number of tokens of a completion; 0 generates nothing. */
   max_tokens?: number | null,
   /** The same as `max_tokens`; if several of its names are given, they must be equal. */
   max_completion_tokens?: number | null,
@@ -933,7 +933,7 @@ export type LoadOptions = {
   /** Tokens of KV cache that all sequences share, cached prompts included; 4096 if omitted, and never
   * less than one sequence may need. */
   kvPoolTokens?: number,
-  /** Most bytes of memory that the model may need. A model that needs more is refused before its weights are
+  /** The maximum number of bytes of memory that the model may need. A model that needs more is refused before its weights are
   * read, and the error says what would fit. */
   memoryBudgetBytes?: number,
   /** Arithmetic that products may use: `f32`, or with `auto` (the default) f16 or bytes where that is
@@ -1135,7 +1135,7 @@ export type MessageFields = {
   prediction?: { type: "content", content: string | { type: "text", text: string }[] } | null,
   /** The same as `prediction`, as a string or token ids; not used beside it. */
   speculation?: string | number[] | null,
-  /** Most tokens that are guessed at once; 0: none. */
+  /** The maximum number of tokens that are guessed at once; 0: none. */
   "speculative.n_max"?: number | null,
   /** The fewest tokens that are guessed at once. */
   "speculative.n_min"?: number | null,
@@ -1523,11 +1523,11 @@ export type ResponseFields = {
   prediction?: { type: "content", content: string | { type: "text", text: string }[] } | null,
   /** The same as `prediction`, as a string or token ids; not used beside it. */
   speculation?: string | number[] | null,
-  /** Most tokens that are guessed at once; 0: none. */
+  /** The maximum number of tokens that are guessed at once; 0: none. */
   "speculative.n_max"?: number | null,
   /** The fewest tokens that are guessed at once. */
   "speculative.n_min"?: number | null,
-  /** Most tokens of a completion; 0 generates nothing. */
+  /** The maximum number of tokens of a completion; 0 generates nothing. */
   max_tokens?: number | null,
   /** The same as `max_tokens`; if several of its names are given, they must be equal. */
   max_completion_tokens?: number | null,
@@ -1827,7 +1827,7 @@ export type Switches = {
   contextLengthExceededBehavior: ContextLengthExceededBehavior,
   /** Default of `max_tokens`; `"context"` generates until the context is full. */
   defaultMaxTokens: DefaultMaxTokens,
-  /** Most tokens of a message without `max_tokens`, as far as they fit the context; `"context"`: all that fit. */
+  /** The maximum number of tokens of a message without `max_tokens`, as far as they fit the context; `"context"`: all that fit. */
   defaultMaxMessageTokens: DefaultMaxTokens,
   /** Default of `suffix_mode`: `"append"`, `"fim"` or `"reject"`. */
   suffixMode: SuffixMode,
@@ -1845,15 +1845,15 @@ export type Switches = {
   textOffsetBase: TextOffsetBase,
   /** Largest `logprobs`. */
   maxLogprobs: number,
-  /** Most stop strings. */
+  /** The maximum number of stop strings. */
   maxStopSequences: number,
   /** Largest `n`. */
   maxN: number,
   /** Largest `best_of`. */
   maxBestOf: number,
-  /** Most prompts in one request. */
+  /** The maximum number of prompts in one request. */
   maxPrompts: number,
-  /** Most candidates of one request over all its prompts. */
+  /** The maximum number of candidates of one request over all its prompts. */
   maxSequences: number,
   /** The routes where the sampling values and the limit of tokens that the model's files recommend fill what the request leaves out:
   * `"messages"`: in chat and responses; true: everywhere; false: nowhere. */
@@ -1873,7 +1873,7 @@ export type Switches = {
   maxBodyBytes: number,
   /** Whether images may be at `http:` and `https:` URLs, which a web page fetches under its own rules. */
   remoteImages: boolean,
-  /** Most waiting requests; more are refused with 429. */
+  /** The maximum number of waiting requests; more are refused with 429. */
   maxQueue: number,
   /** Silence on a stream in milliseconds after which a comment is sent; 0 sends none. */
   keepAliveMs: number,
