@@ -117,6 +117,39 @@ for (const [name, specifier] of OPENAI_VERSIONS) {
       assert.equal(logprobs[0].top_logprobs.length, 2);
     });
 
+    test("compacts a conversation and continues it", async () => {
+      const { responses } = client();
+      const input = [
+        { role: "user", content: "My name is Ada. Tell me of a fox." },
+        { role: "assistant", content: "The fox ran home." },
+      ];
+      const request = { model: "default", input, prompt_cache_key: "fox" };
+      const compacted = await responses.compact(request);
+      assert.match(compacted.id, /^resp_/);
+      assert.equal(compacted.object, "response.compaction");
+      const [kept, compaction, ...others] = compacted.output;
+      assert.deepEqual(others, []);
+      assert.equal(kept.content[0].text, input[0].content);
+      assert.deepEqual([kept.role, compaction.type], ["user", "compaction"]);
+      assert.ok(compacted.usage.output_tokens > 0);
+      const question = { role: "user", content: "And then?" };
+      const next = { ...greedy, input: [...compacted.output, question] };
+      const answer = await responses.create(next);
+      assert.ok(answer.output_text.length > 0);
+      const { input_tokens } = await responses.inputTokens.count({
+        ...next,
+        max_output_tokens: null,
+      });
+      assert.equal(input_tokens, answer.usage.input_tokens);
+      const damaged = { ...compaction, encrypted_content: compaction.encrypted_content.slice(4) };
+      await assert.rejects(responses.create({ ...next, input: [damaged] }), (error) => {
+        assert.deepEqual([error.status, error.code, error.param], [400, "invalid_value", "input"]);
+        return true;
+      });
+      const stored = responses.compact({ ...request, previous_response_id: "resp_1" });
+      await assert.rejects(stored, { status: 400, param: "previous_response_id" });
+    });
+
     test("throws what the endpoint refuses", async () => {
       const refused = client().responses.create({ ...greedy, previous_response_id: "resp_x" });
       await assert.rejects(refused, (error) => {

@@ -9,6 +9,8 @@ import { png } from "../../browser/image_files.mjs";
 
 const [, , origin, imageOrigin] = process.argv;
 
+const COMPACT = "responses/compact";
+
 const said = (role, content) => ({ type: "message", role, content });
 const QUESTION = [said("user", "What is the weather in Oslo right now? Look it up.")];
 const WEATHER = {
@@ -36,11 +38,15 @@ function checkResponse(response) {
   assert.equal(response.object, "response");
 }
 
-async function ask(members, base = origin) {
-  const answer = await fetch(`${base}/v1/responses`, {
+async function ask(members, base = origin, route = "responses") {
+  const answer = await fetch(`${base}/v1/${route}`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: "Bearer unused" },
-    body: JSON.stringify({ model: "default", temperature: 0, ...members }),
+    body: JSON.stringify({
+      model: "default",
+      ...(route === "responses" && { temperature: 0 }),
+      ...members,
+    }),
   });
   if (!answer.ok) throw new Error(`${answer.status}: ${await answer.text()}`);
   return answer;
@@ -134,6 +140,36 @@ const CASES = {
   "multi-turn": async () => {
     const past = [said("user", "I am called Ada."), said("assistant", "Good day, Ada!")];
     isComplete(await whole({ input: [...past, said("user", "What am I called?")] }));
+  },
+
+  "compact-response": async () => {
+    const input = [
+      said("user", "We meet on Friday in Oslo, and Ada brings the maps."),
+      said("assistant", "Noted: Friday, in Oslo, with Ada's maps."),
+    ];
+    const request = { input, prompt_cache_key: "meeting" };
+    const compacted = await (await ask(request, origin, COMPACT)).json();
+    assert.equal(compacted.object, "response.compaction");
+    assert.ok(Number.isInteger(compacted.created_at));
+    const { total_tokens, input_tokens, output_tokens } = compacted.usage;
+    assert.equal(total_tokens, input_tokens + output_tokens);
+    assert.deepEqual(
+      compacted.output.map(({ type }) => type),
+      ["message", "compaction"],
+    );
+    const [message, { id, encrypted_content }] = compacted.output;
+    assert.deepEqual([message.role, message.status], ["user", "completed"]);
+    assert.equal(message.content[0].text, input[0].content);
+    assert.match(id, /^cmp_/);
+    const { summary } = JSON.parse(Buffer.from(encrypted_content, "base64").toString());
+    assert.match(summary, /Oslo|Friday|Ada/);
+    const question = said("user", "Where do we meet?");
+    isComplete(await whole({ input: [...compacted.output, question] }));
+  },
+
+  "compact-missing-model": async () => {
+    const request = { model: undefined, input: [said("user", "Compact this.")] };
+    await assert.rejects(ask(request, origin, COMPACT), /^Error: 400: /);
   },
 };
 

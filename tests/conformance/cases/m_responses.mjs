@@ -338,4 +338,31 @@ export default [
     }
     equal(text, whole.output_text, "streamed");
   }),
+  responsesCase("250", "a compacted conversation", ALL, null, async (responses, ctx) => {
+    const compact = ctx.at(`${RESPONSES}/compact`);
+    const said = { role: "assistant", content: "The fox ran home." };
+    const body = { model: "default", input: [user("Tell me of a fox."), said] };
+    const { id, object, output, usage } = await compact.completion(body);
+    matches(id, /^resp_[A-Za-z0-9]{24,}$/, "id");
+    equal(object, "response.compaction", "object");
+    equal(
+      output.map(({ type, role }) => role ?? type),
+      ["user", "compaction"],
+      "items",
+    );
+    matches(output[1].id, /^cmp_/, "id of the compaction");
+    ok(usage.output_tokens > 0 && usage.output_tokens <= 2048, "output_tokens", usage);
+    const next = (compaction) => Q({ input: [output[0], compaction, user("And then?")] });
+    await responses.completion(next(output[1]));
+    const damaged = { ...output[1], encrypted_content: "gAAAAABpM0Yj" };
+    await responses.refused(next(damaged), 400, "invalid_value", "input");
+    await compact.refused(
+      { ...body, model: undefined },
+      400,
+      "missing_required_parameter",
+      "model",
+    );
+    const stored = { ...body, previous_response_id: "resp_1" };
+    await compact.refused(stored, 400, "unsupported_parameter", "previous_response_id");
+  }),
 ];

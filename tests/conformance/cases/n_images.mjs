@@ -103,4 +103,19 @@ export default [
     const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
     ok(cached < usage.prompt_tokens, "cached tokens");
   }),
+  imageCase("251", "the tokens of images are counted", async (ctx) => {
+    const messages = [user(text("a"), image(), image(OTHER))];
+    const expected = await promptTokens(ctx.at(CHAT), C({ messages }));
+    const count = (route, body) => ctx.at(`/v1/${route}`).completion({ model: "default", ...body });
+    const tokens = await count("tokenize", { messages });
+    equal([tokens.count, tokens.tokens.length], [expected, expected], "tokenize");
+    const parts = [P, OTHER].map((url) => ({ type: "input_image", image_url: url }));
+    const input = [user({ type: "input_text", text: "a" }, ...parts)];
+    const counted = await count("responses/input_tokens", { input });
+    equal(counted.input_tokens, expected, "input_tokens");
+    const source = (url) => ({ type: "image", source: { type: "url", url } });
+    const turns = [user(text("a"), source(P), source(OTHER))];
+    const inMessages = await count("messages/count_tokens", { messages: turns });
+    equal(inMessages.input_tokens, expected, "count_tokens");
+  }),
 ];

@@ -7,7 +7,7 @@ import type { EndpointRoute } from "../generated/types.js";
 import type { Answering } from "./fetch_door.js";
 
 /**
- * Why the own engine cannot answer: the model is still loading; it could not be loaded, or the engine failed; the queue
+ * The reason why the own engine cannot answer: the model is still loading; it could not be loaded, or the engine failed; the queue
  * is full.
  */
 export type UpstreamReason = "loading" | "failed" | "busy";
@@ -151,7 +151,7 @@ async function forward(
   return new Response(response.body, { status, statusText, headers: received });
 }
 
-/** Why the own engine refused a request; `undefined` if it answered, with an error of the request or without. */
+/** The reason why the own engine refused a request; `undefined` if it answered, with an error of the request or without. */
 async function reasonIn(answer: Response): Promise<UpstreamReason | undefined> {
   if (answer.status === 429) return "busy";
   if (answer.status !== 503 && answer.status !== 500) return undefined;

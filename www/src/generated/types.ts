@@ -1223,7 +1223,7 @@ export type MessageFields = {
   regex?: string | null,
   /** A grammar in EBNF. */
   ebnf?: string | null,
-  /** Most tokens of the answer, thinking included. Counting tokens needs no limit. */
+  /** The maximum number of tokens of the answer, thinking included. Counting tokens needs no limit. */
   max_tokens: number,
   /** Strings that end the answer; it does not include them. */
   stop_sequences?: string[] | null,
@@ -1426,7 +1426,7 @@ export type RerankFields = {
   top_n?: number | null,
   /** Whether results contain their documents. */
   return_documents?: boolean | null,
-  /** Most tokens of a document: those after it are cut. */
+  /** The maximum number of tokens of a document: those after it are cut. */
   max_tokens_per_doc?: number | null,
   /** Scores from 0 to 1. False: the output of the model as it is. */
   use_activation?: boolean | null,
@@ -1469,7 +1469,7 @@ export type ResponseCompaction = { id: string, object: "response.compaction",
   /** The messages of the user, and then the compaction. */
   output: Array<ResponseCompactedItem>, usage: ResponseUsage, };
 
-/** Why a response failed. */
+/** The error of a response that failed. */
 export type ResponseError = { code: string, message: string, };
 
 /** An event with its number, which counts the events of the response from 0. */
@@ -1615,7 +1615,7 @@ export type ResponseFields = {
   regex?: string | null,
   /** A grammar in EBNF. */
   ebnf?: string | null,
-  /** Most tokens of the answer, reasoning included. */
+  /** The maximum number of tokens of the answer, reasoning included. */
   max_output_tokens?: number | null,
   /** The format of the text: `format` is `text`, `json_object`, or `json_schema` with `schema` beside `type`; `verbosity` is for chat templates that know the word. */
   text?: ResponseText | null,
@@ -1651,7 +1651,7 @@ export type ResponseFields = {
 /** Whether the completion must be JSON. */
 export type ResponseFormat = { "type": "text" } | { "type": "json_object", schema?: JsonSchema | null, } | { "type": "json_schema", json_schema: FormatSchema, } | { "type": "grammar", grammar: string, };
 
-/** Why a response is incomplete. */
+/** The reason why a response is incomplete. */
 export type ResponseIncompleteDetails = { reason: "max_output_tokens", };
 
 /** A call that the model made. */

@@ -5,7 +5,7 @@ import type { Engine } from "../engine/engine.js";
 import { isRefusal } from "./refusal.js";
 import { type LanguageModelTool, toolFields } from "./tools.js";
 
-/** What is measured besides the messages. */
+/** The parts of a prompt that are measured besides its messages. */
 export interface MeasureOptions {
   tools?: readonly LanguageModelTool[];
   /** Whether the model is asked to answer, which takes tokens, too. */

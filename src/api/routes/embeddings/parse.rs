@@ -8,7 +8,7 @@ use crate::api::fields::{
 };
 use crate::api::switches::Switches;
 
-/// Most inputs of a request, as at OpenAI.
+/// The maximum number of inputs of a request, as at OpenAI.
 const MAX_INPUTS: usize = 2048;
 
 fields! {

@@ -14,7 +14,7 @@ fields! {
     MessageOwnFields uses [
         MessageTool, MessageToolChoice, MessageThinking, MessageOutputConfig, MessageFormat
     ] {
-        /// Most tokens of the answer, thinking included. Counting tokens needs no limit.
+        /// The maximum number of tokens of the answer, thinking included. Counting tokens needs no limit.
         max_tokens: Field<Count> = count(0).required(),
         /// Strings that end the answer; it does not include them.
         stop_sequences: Field<Strings> =

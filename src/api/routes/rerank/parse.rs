@@ -10,7 +10,7 @@ use crate::api::fields::{
 };
 use crate::api::switches::Switches;
 
-/// Most documents of a request.
+/// The maximum number of documents of a request.
 const MAX_DOCUMENTS: usize = 2048;
 
 fields! {
@@ -23,7 +23,7 @@ fields! {
         top_n: Field<Count> = count(1).default_is("all"),
         /// Whether results contain their documents.
         return_documents: Or<Flag> = flag().or(true).of("Jina"),
-        /// Most tokens of a document: those after it are cut.
+        /// The maximum number of tokens of a document: those after it are cut.
         max_tokens_per_doc: Field<Count> = count(1).of("Cohere"),
         /// Scores from 0 to 1. False: the output of the model as it is.
         use_activation: Or<Flag> = flag().or(true).of("vLLM"),

@@ -48,7 +48,7 @@ request! {
         UnusedResponseFields,
 }
 
-/// Most tokens that the model may write, reasoning included.
+/// The maximum number of tokens that the model may write, reasoning included.
 const MAX_TOKENS: usize = 2048;
 
 /// Fields of `/responses` that would change the answer.

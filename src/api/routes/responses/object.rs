@@ -100,7 +100,7 @@ pub(super) const CONSTANTS: Constants = Constants {
     truncation: "disabled",
 };
 
-/// Why a response failed.
+/// The error of a response that failed.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(super) struct ResponseError<'a> {
@@ -108,7 +108,7 @@ pub(super) struct ResponseError<'a> {
     pub message: &'a str,
 }
 
-/// Why a response is incomplete.
+/// The reason why a response is incomplete.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(rename = "ResponseIncompleteDetails"))]

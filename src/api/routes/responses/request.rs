@@ -13,7 +13,7 @@ fields! {
     ResponseOwnFields uses [
         ResponseText, ResponseTool, tools::ToolChoice, ResponseReasoningOptions
     ] {
-        /// Most tokens of the answer, reasoning included.
+        /// The maximum number of tokens of the answer, reasoning included.
         max_output_tokens: Field<Count> = count(0).default_is("as `max_tokens`"),
         /// The format of the text: `format` is `text`, `json_object`, or `json_schema` with `schema` beside `type`; `verbosity`
         /// is for chat templates that know the word.
