@@ -165,10 +165,14 @@ fn known_fields() -> impl Iterator<Item = &'static str> {
     CompactFields::names().chain(unsupported)
 }
 
-/// The settings of every summary: the same conversation has the same one, and what the context leaves may be short.
+/// The settings of every summary: the same conversation has the same one, and what the context leaves may be short. Small models
+/// would repeat a line until the limit, so repetitions of more than 6 tokens are penalized.
 fn settings() -> Fields {
     let settings = [
         ("temperature", json!(0)),
+        ("dry_multiplier", json!(0.8)),
+        ("dry_allowed_length", json!(6)),
+        ("dry_sequence_breakers", json!([])),
         ("max_tokens", json!(MAX_TOKENS)),
         ("context_length_exceeded_behavior", json!("truncate")),
     ];
