@@ -1,9 +1,12 @@
 //! Bodies and their plans, for the tests of several routes.
 
+use std::fmt::Debug;
+
 use serde_json::Value;
 
 use crate::api::fields::{Conversation, Prompt};
 use crate::api::plan::Plan;
+use crate::{Error, RequestFault, Result};
 
 /// The body `base` with `members` added or replaced.
 pub(super) fn with_members(mut base: Value, members: Value) -> String {
@@ -19,6 +22,15 @@ pub(super) fn with_members(mut base: Value, members: Value) -> String {
 pub(super) fn only_conversation(plan: &Plan) -> Conversation {
     match &plan.prompts[..] {
         [Prompt::Conversation(conversation)] => (**conversation).clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The fault and the field of a refused request.
+#[track_caller]
+pub(super) fn refusal<T: Debug>(parsed: Result<T>) -> (RequestFault, String) {
+    match parsed {
+        Err(Error::Request { fault, param, .. }) => (fault, param.unwrap()),
         other => panic!("{other:?}"),
     }
 }

@@ -71,7 +71,7 @@ impl SizedImage {
         Ok((converted(&image, key, reader), cost))
     }
 
-    /// The same without the pixels. The file is decoded, because it may name an orientation, and because a damaged one is
+    /// Determines the text, the rows and the cost without converting pixels. The file is decoded, because it may name an orientation, and because a damaged one is
     /// refused as in [`SizedImage::decode`].
     pub(super) async fn measure(
         self,

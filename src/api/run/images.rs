@@ -28,7 +28,7 @@ use super::remote_images::RemoteImages;
 /// The placeholder that prompts may have in place of a model's own.
 const COMMON_PLACEHOLDER: &str = "<image>";
 
-/// Most rows of the images of a request whose tokens are only counted, unless the context holds more.
+/// The maximum number of rows of the images of a request whose tokens are only counted, unless the context holds more.
 const MAX_COUNTED_ROWS: usize = 1 << 20;
 
 /// The images of a request that were not placed yet.
@@ -48,9 +48,9 @@ struct Total {
     images: usize,
     rows: usize,
     bytes: u64,
-    /// The most rows that are accepted.
+    /// The maximum number of rows that are accepted.
     max_rows: usize,
-    /// What the error names.
+    /// The tokens of the context, for the error.
     context_tokens: usize,
 }
 
@@ -111,7 +111,8 @@ impl Supply {
         Ok(supply)
     }
 
-    /// The same for counting tokens: without pixels and without a place in the queue. The context does not bound the rows.
+    /// Fetches and measures the images of a request whose tokens are only counted. It needs no place in the queue and makes no
+    /// pixels, and there may be more rows than the context holds.
     pub(super) async fn measure(
         images: &RequestImages,
         model: &PromptTokenizer,

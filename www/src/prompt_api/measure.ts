@@ -30,8 +30,8 @@ export async function measure(
   } catch (error) {
     if (!isRefusal(error) || error.code !== "invalid_value" || !messages.some(hasParts))
       throw error;
-    // If the same messages with another picture are accepted, an image cannot be decoded. Otherwise the error is theirs.
-    await count(messages.map(withReadablePictures));
+    // If the same messages with a readable image are accepted, an image cannot be decoded. Otherwise the error is theirs.
+    await count(messages.map(withReadableImages));
     throw new DOMException(error.message, "InvalidStateError");
   }
 }
@@ -42,15 +42,15 @@ export async function contextOf(engine: Engine, signal?: AbortSignal): Promise<n
   return (await engine.tokenize(request, { signal })).max_model_len;
 }
 
-/** A picture of one pixel. */
-const PICTURE = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///ywAAAAAAQABAAACAUwAOw==";
+/** An image of one pixel. */
+const READABLE_IMAGE = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///ywAAAAAAQABAAACAUwAOw==";
 
 const hasParts = ({ content }: ChatRequestMessage) => Array.isArray(content);
 
-function withReadablePictures(message: ChatRequestMessage): ChatRequestMessage {
+function withReadableImages(message: ChatRequestMessage): ChatRequestMessage {
   const { content } = message;
   if (!Array.isArray(content)) return message;
   const part = (given: (typeof content)[number]) =>
-    given.type === "image_url" ? { ...given, image_url: PICTURE } : given;
+    given.type === "image_url" ? { ...given, image_url: READABLE_IMAGE } : given;
   return { ...message, content: content.map(part) };
 }

@@ -10,10 +10,10 @@ use crate::api::fields::{Constraint, Conversation, Prompt};
 use crate::api::plan::Plan;
 use crate::api::reference::assert_specified;
 use crate::api::routes::arbitrary;
-use crate::api::routes::test_requests::{only_conversation, with_members};
+use crate::api::routes::test_requests::{only_conversation, refusal, with_members};
 use crate::api::switches::Switches;
 use crate::text::LocalTime;
-use crate::{Error, RequestFault, Result};
+use crate::{RequestFault, Result};
 use RequestFault::{
     ConflictingParameters, InvalidSchema, InvalidType, InvalidValue, MissingRequiredParameter,
     OutOfRange, UnsupportedParameter,
@@ -64,11 +64,7 @@ fn messages(turns: Value) -> Vec<Value> {
 
 #[track_caller]
 fn refused(members: Value) -> (RequestFault, String) {
-    let shown = members.to_string();
-    match plan(members) {
-        Err(Error::Request { fault, param, .. }) => (fault, param.unwrap()),
-        other => panic!("{shown}: {other:?}"),
-    }
+    refusal(plan(members))
 }
 
 fn is(fault: RequestFault, param: &str) -> (RequestFault, String) {

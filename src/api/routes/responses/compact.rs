@@ -261,9 +261,8 @@ fn output(id: &str, kept: Vec<Vec<KeptPart>>, summary: &str) -> Vec<CompactedIte
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Error;
     use crate::api::reference::assert_specified;
-    use crate::api::routes::test_requests::{only_conversation, with_members};
+    use crate::api::routes::test_requests::{only_conversation, refusal, with_members};
 
     fn parsed(members: Value) -> Result<(Plan, Vec<Vec<KeptPart>>)> {
         let body = with_members(json!({"model": "m", "input": "q"}), members);
@@ -273,11 +272,7 @@ mod tests {
 
     #[track_caller]
     fn refused(members: Value) -> (RequestFault, String) {
-        let shown = members.to_string();
-        match parsed(members) {
-            Err(Error::Request { fault, param, .. }) => (fault, param.unwrap()),
-            other => panic!("{shown}: {other:?}"),
-        }
+        refusal(parsed(members))
     }
 
     #[test]
@@ -289,6 +284,8 @@ mod tests {
     fn the_summary_is_the_likeliest_of_a_bounded_length() {
         let (plan, _) = parsed(json!({"instructions": "i"})).unwrap();
         assert_eq!(plan.length.max_tokens.unwrap().tokens, MAX_TOKENS);
+        let sampling = format!("{:?}", plan.sampling);
+        assert!(sampling.contains("multiplier: 0.8"), "{sampling}");
         let conversation = only_conversation(&plan);
         assert!(conversation.tools.is_empty());
         assert_eq!(conversation.variables["enable_thinking"], false);

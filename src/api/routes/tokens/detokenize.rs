@@ -27,8 +27,8 @@ pub(in crate::api) static ROUTE: Route = Route {
     fields: DetokenizeFields::listed,
 };
 
-/// The maximum number of ids of a request to a model with a smaller context. It bounds the text of an answer: a token may have hundreds
-/// of bytes.
+/// The maximum number of ids of a request to a model with a smaller context. It bounds the text of an answer: a token may
+/// have hundreds of bytes.
 const MAX_TOKENS: usize = 1 << 18;
 
 fields! {

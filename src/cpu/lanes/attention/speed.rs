@@ -31,9 +31,8 @@ const PROMPT_ROWS: usize = 128;
 /// Layers whose caches a row of decode reads in turn.
 const LAYERS: usize = 24;
 
-/// Prints a line of JSON for each shape, context and kind of step, in the cache of one layer in f16, and one for each format where a
-/// row of decode reads the caches of many layers. Times are microseconds per row of one
-/// layer. Parts are measured alone, one KV head at a time, so their sum is not exactly the time of the whole.
+/// Prints a line of JSON for each shape, context and kind of step, in the cache of one layer in f16, and one for each format
+/// where a row of decode reads the caches of many layers. Times are microseconds per row of one layer. Parts are measured alone, one KV head at a time, so their sum is not exactly the time of the whole.
 pub fn report(host: &dyn Host) {
     run(DecodesF16);
     let macs = multiply_adds_per_us(host);

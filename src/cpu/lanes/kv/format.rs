@@ -79,14 +79,11 @@ impl KvFormat {
         for (kv_head, head) in row.chunks_exact(head_dim).enumerate() {
             let at = self.head_at(place, value, kv_head, [kv_heads, head_dim]);
             let words = &mut words[at..][..self.words(head_dim)];
-            self.store(words, head);
-            if head
-                .iter()
-                .fold(false, |nan, element| nan | element.is_nan())
-            {
-                let mut marked = head.to_vec();
-                marked[0] = f32::NAN;
-                self.store(words, &marked);
+            // Without a branch per element, so that vectors compare.
+            let has_nan = head.iter().fold(false, |nan, x| nan | x.is_nan());
+            match has_nan {
+                true => self.store(words, &[&[f32::NAN], &head[1..]].concat()),
+                false => self.store(words, head),
             }
         }
     }

@@ -10,10 +10,10 @@ use crate::api::fields::functions::FunctionFields;
 use crate::api::fields::{Constraint, Conversation};
 use crate::api::plan::Plan;
 use crate::api::reference::assert_specified;
-use crate::api::routes::test_requests::{only_conversation, with_members};
+use crate::api::routes::test_requests::{only_conversation, refusal, with_members};
 use crate::api::switches::Switches;
 use crate::text::LocalTime;
-use crate::{Error, RequestFault, Result};
+use crate::{RequestFault, Result};
 use RequestFault::{
     ConflictingParameters, InvalidType, InvalidValue, MissingRequiredParameter, OutOfRange,
     UnsupportedParameter,
@@ -54,11 +54,7 @@ fn message(message: Value) -> Value {
 
 #[track_caller]
 fn refused(members: Value) -> (RequestFault, String) {
-    let shown = members.to_string();
-    match plan(members) {
-        Err(Error::Request { fault, param, .. }) => (fault, param.unwrap()),
-        other => panic!("{shown}: {other:?}"),
-    }
+    refusal(plan(members))
 }
 
 #[test]
