@@ -112,6 +112,11 @@ describe("what is known of the kernels", () => {
     assert.equal(await load(), FOUND, "an old note");
   });
 
+  test("is kept when the engine is disposed while the storage still writes", async () => {
+    assert.equal(await load(FOUND, { fakeSlowStorageMs: 300 }), "nothing");
+    assert.equal(await load(), FOUND);
+  });
+
   test("is neither kept nor read with cache: false", async () => {
     const model = { url: `${server.origin}/m.gguf`, cache: false };
     await load(FOUND, { model });

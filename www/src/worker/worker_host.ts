@@ -58,6 +58,8 @@ class WorkerHost {
   #isLoading = false;
   #optionsAreInvalid = false;
   #allowed: Deferred<void> | undefined;
+  /** Resolves when the note on the kernels is written or removed; an end before that would lose it. */
+  #noteKept: Promise<void> = Promise.resolve();
 
   constructor(post: (message: WorkerToPage) => void, createEngine: EngineFactory) {
     this.#post = post;
@@ -133,12 +135,14 @@ class WorkerHost {
       const kernels = engine.kernels?.();
       this.#isLoading = false;
       this.#post({ type: "ready", kernels });
-      await kept.keep(kernels);
+      this.#noteKept = kept.keep(kernels);
+      await this.#noteKept;
     } catch (error) {
       // Ends the engine if the error is a trap.
       this.life.failureOf(error);
       const cause: unknown = this.life.dead.aborted ? this.life.dead.reason : error;
-      if (BLAMED_ON_KERNELS.includes(codeOf(cause, ""))) await kept.drop();
+      if (BLAMED_ON_KERNELS.includes(codeOf(cause, ""))) this.#noteKept = kept.drop();
+      await this.#noteKept;
       if (this.life.over.aborted) return;
       await reportFailure(error, options, this.life);
       this.#isLoading = false;
@@ -191,7 +195,8 @@ class WorkerHost {
 
   async #dispose(): Promise<void> {
     this.life.dispose();
-    await new Promise((resolve) => setTimeout(resolve, DISPOSE_DELAY_MS));
+    const answersLeft = new Promise((resolve) => setTimeout(resolve, DISPOSE_DELAY_MS));
+    await Promise.all([answersLeft, this.#noteKept]);
     this.#post({ type: "disposed" });
   }
 }
