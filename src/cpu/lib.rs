@@ -31,6 +31,7 @@ mod kernel_module;
 pub mod lanes;
 pub mod module;
 pub mod product;
+pub mod reference;
 mod simd;
 pub mod team;
 pub mod tensor_types;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use llguidance::api::{GrammarWithLexer, TopLevelGrammar};
 use llguidance::toktrie::{InferenceCapabilities, TokTrie};
-use llguidance::{Instant, ParserFactory, TokenParser};
+use llguidance::{ParserFactory, TokenParser};
 use serde_json::{Map, Value, json};
 
 use super::budget::Budget;
@@ -23,9 +23,6 @@ use crate::text::Tokenizer;
 
 /// Largest source.
 const MAX_SOURCE_BYTES: usize = 1 << 20;
-/// Longest time that a compilation may take. llguidance cannot be interrupted; its own limits and
-/// [`Budget`] keep hostile sources close to this.
-const MAX_COMPILE_SECONDS: f64 = 2.0;
 /// llguidance allows or forbids all tokens that match a slice together. These slices match the contents
 /// of JSON strings. Each slice costs memory proportional to the vocabulary.
 const SLICES: [&str; 2] = [r#"[^"\\\x00-\x1F\x7F]{1,30}"#, r#"[^"\\\x00-\x1F\x7F]+"#];
@@ -72,8 +69,7 @@ pub enum GrammarSource {
 pub struct GrammarError {
     /// A message for humans.
     pub message: String,
-    /// Whether the source may be valid, but needs more than 1 MiB or 2 s: `invalid_grammar` even for a
-    /// schema.
+    /// Whether the source may be valid, but has more than 1 MiB: `invalid_grammar` even for a schema.
     pub is_over_budget: bool,
 }
 
@@ -141,7 +137,6 @@ impl Compiler {
                 "the grammar has {size} bytes; {MAX_SOURCE_BYTES} are allowed"
             )));
         }
-        let started = Instant::now();
         let prepared = self
             .prepare(source, objects)
             .map_err(GrammarError::invalid)?;
@@ -149,12 +144,6 @@ impl Compiler {
         let mut larks = larks.filter_map(|grammar| grammar.lark_grammar.as_deref());
         let may_set_temperatures = larks.any(lark::may_set_temperatures);
         let parser = self.parser(prepared.grammar)?;
-        let seconds = started.elapsed().as_secs_f64();
-        if seconds > MAX_COMPILE_SECONDS {
-            return Err(GrammarError::over_budget(format!(
-                "compiling took {seconds:.1} s; {MAX_COMPILE_SECONDS} s are allowed"
-            )));
-        }
         Ok(Grammar(Rc::new(Compiled {
             parser,
             opener: prepared.opener,

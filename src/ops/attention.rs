@@ -13,6 +13,7 @@ use std::ops::Range;
 pub use inpage_cpu::lanes::attention::{AttentionShape, Window};
 use inpage_cpu::{
     lanes::{attention::attention_with, kv::Row},
+    reference::{add_scaled, dot},
     team,
 };
 
@@ -268,8 +269,7 @@ pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
             };
             let scores = seen.clone().map(|other| {
                 load(other, 0, &mut vector);
-                let products = query.iter().zip(&vector).map(|(a, b)| a * b);
-                soft_capped(products.sum())
+                soft_capped(dot(query, &vector))
             });
             let scores: Vec<f32> = scores.collect();
             let sink = sinks.map_or(f32::NEG_INFINITY, |sinks| sinks[head]);
@@ -278,9 +278,8 @@ pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
             let total = weights.iter().sum::<f32>() + (sink - peak).exp();
             for (other, weight) in seen.clone().zip(&weights) {
                 load(other, 1, &mut vector);
-                for (o, v) in out[at..at + shape.head_dim].iter_mut().zip(&vector) {
-                    *o += weight / total * v;
-                }
+                let out = &mut out[at..at + shape.head_dim];
+                add_scaled(out, weight / total, &vector);
             }
         }
     }

@@ -8,6 +8,7 @@ use burn::backend::Flex;
 use inpage_cpu::{
     activations::Activations,
     product::{self, multiply, threads},
+    reference::add_products,
     tensor_types::PANEL_ROWS,
 };
 
@@ -123,11 +124,7 @@ fn products_of_blocks(x: &[f32], weights: &MatrixTensors<Flex>, rows: Range<usiz
             let values = shape.decode_block(quants, scales, row * blocks + block);
             let from = block * BLOCK_COLS;
             let to = (from + BLOCK_COLS).min(cols);
-            let outputs = out.iter_mut().skip(i).step_by(rows.len());
-            for (out, x) in outputs.zip(x.chunks_exact(cols)) {
-                let products = x[from..to].iter().zip(&values).map(|(a, b)| a * b);
-                *out += products.sum::<f32>();
-            }
+            add_products(x, cols, from, &values[..to - from], &mut out, rows.len(), i);
         }
     }
     out

@@ -4,6 +4,7 @@
 
 use inpage_cpu::{
     lanes::recurrence::{RecurrenceInputs, RecurrenceRows, recurrence},
+    reference::add_scaled,
     team,
 };
 
@@ -226,19 +227,15 @@ impl Token {
             Some(share) => {
                 let mut rest = self.value.clone();
                 for (row, key) in state.chunks_exact(len).zip(&self.key) {
-                    rest.iter_mut()
-                        .zip(row)
-                        .for_each(|(rest, s)| *rest -= s * key);
+                    add_scaled(&mut rest, -key, row);
                 }
                 rest.iter().map(|rest| share * rest).collect()
             }
         };
         let rows = state.chunks_exact_mut(len);
         for (row, (key, query)) in rows.zip(self.key.iter().zip(&self.query)) {
-            for ((s, change), out) in row.iter_mut().zip(&change).zip(out.iter_mut()) {
-                *s += key * change;
-                *out += *s * query;
-            }
+            add_scaled(row, *key, &change);
+            add_scaled(out, *query, row);
         }
     }
 }

@@ -4,6 +4,8 @@
 //! Prompts are scored on the device, a few positions at a time. A number and a short list per token are read back,
 //! never a row of logits.
 
+use inpage_cpu::lanes::log_sum_exp::log_sum_exp;
+
 use super::op::*;
 use crate::kernel::{Kernel, wgsl};
 
@@ -94,27 +96,52 @@ pub(super) fn twin(args: Arguments<Flex>) -> FlexTensor {
 }
 
 fn row_words(logits: &[f32], next: usize, top: usize) -> Vec<u32> {
-    let peak = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    if !peak.is_finite() || logits.iter().any(|logit| logit.is_nan()) {
+    let Some(normalizer) = log_sum_exp(logits) else {
         return vec![INVALID_SCORE; score_words(top)];
-    }
-    let sum: f32 = logits.iter().map(|logit| (logit - peak).exp()).sum();
-    let normalizer = peak + sum.ln();
+    };
     let logprob = |id: usize| (logits[id] - normalizer).min(0.0).to_bits();
-    let mut order: Vec<usize> = (0..logits.len()).collect();
-    // A stable sort: lower ids first on ties.
-    order.sort_by(|&a, &b| logits[b].partial_cmp(&logits[a]).expect("no NaN"));
-    let best = &order[..top];
+    let best = best(logits, top);
     let mut words = vec![logprob(next)];
-    words.extend(best.iter().map(|&id| id as u32));
-    words.extend(best.iter().map(|&id| logprob(id)));
+    words.extend(&best);
+    words.extend(best.iter().map(|&id| logprob(id as usize)));
     words
+}
+
+/// The ids of the `top` largest logits, in descending order, lower ids first on ties. None of them is NaN.
+fn best(logits: &[f32], top: usize) -> Vec<u32> {
+    if top == 0 {
+        return vec![];
+    }
+    let order = |a: &u32, b: &u32| {
+        let logits = [*b, *a].map(|id| logits[id as usize]);
+        let descending = logits[0].partial_cmp(&logits[1]).expect("no NaN");
+        descending.then(a.cmp(b))
+    };
+    let mut ids: Vec<u32> = (0..logits.len() as u32).collect();
+    if top < ids.len() {
+        ids.select_nth_unstable_by(top, order);
+        ids.truncate(top);
+    }
+    ids.sort_unstable_by(order);
+    ids
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::kernel::validation::assert_valid;
+
+    #[test]
+    fn the_best_are_sorted_and_lower_ids_are_first_on_ties() {
+        // Few distinct values, so that many are equal.
+        let logits: Vec<f32> = (0..517).map(|i| (i * i % 13) as f32 - 6.0).collect();
+        let mut order: Vec<u32> = (0..517).collect();
+        order.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]));
+        for top in [0, 1, 20, 516, 517] {
+            assert_eq!(best(&logits, top), order[..top]);
+        }
+        assert_eq!(best(&[-0.0, 0.0], 2), [0, 1]);
+    }
 
     #[test]
     fn kernels_are_valid_wgsl() {

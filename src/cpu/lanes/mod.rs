@@ -12,10 +12,11 @@ mod f32x8;
 mod functions;
 pub mod gated_norm;
 pub mod kv;
+pub mod log_sum_exp;
 pub mod norm;
 pub mod recurrence;
 #[cfg(test)]
 mod recurrent_speed;
 pub mod rope;
 #[cfg(test)]
-mod test_values;
+pub(crate) mod test_values;
