@@ -100,23 +100,32 @@ impl Candidates {
     /// Sorts at least the first `len`, usually more.
     fn sort(&mut self, len: usize) {
         while self.sorted < len {
-            self.sort_exactly((self.sorted * 8).max(FIRST_SORTED));
+            self.sorted = sort_more(&mut self.keys, self.sorted);
         }
     }
 
     fn sort_exactly(&mut self, len: usize) {
-        let len = len.min(self.len());
-        if len <= self.sorted {
-            return;
-        }
-        let rest = &mut self.keys[self.sorted..];
-        let wanted = len - self.sorted;
-        if wanted < rest.len() {
-            rest.select_nth_unstable(wanted);
-        }
-        rest[..wanted].sort_unstable();
-        self.sorted = len;
+        self.sorted = sort_to(&mut self.keys, self.sorted, len);
     }
+}
+
+/// Sorts the next part of `keys`, whose first `sorted` are in order and the smallest; returns how many are in order then.
+pub(super) fn sort_more(keys: &mut [u64], sorted: usize) -> usize {
+    sort_to(keys, sorted, (sorted * 8).max(FIRST_SORTED))
+}
+
+fn sort_to(keys: &mut [u64], sorted: usize, len: usize) -> usize {
+    let len = len.min(keys.len());
+    if len <= sorted {
+        return sorted;
+    }
+    let rest = &mut keys[sorted..];
+    let wanted = len - sorted;
+    if wanted < rest.len() {
+        rest.select_nth_unstable(wanted);
+    }
+    rest[..wanted].sort_unstable();
+    len
 }
 
 /// A number that orders by logit descending, then by id ascending.

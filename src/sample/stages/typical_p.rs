@@ -1,6 +1,6 @@
 //! Stage 8b, second part: keep the locally typical candidates, whose surprise is close to the expected one.
 
-use crate::sample::candidates::Candidates;
+use crate::sample::candidates::{Candidates, sort_more};
 
 /// Keeps the candidates whose surprise is closest to the entropy, until they have `typical_p` of the probability mass.
 /// 1 is off; 0 keeps one candidate.
@@ -18,16 +18,23 @@ pub(super) fn apply(candidates: &mut Candidates, typical_p: f32) {
         .iter()
         .map(|&p| f64::from(p) * f64::from(surprise(p)))
         .sum();
-    let distance = |rank: usize| (surprise(p[rank]) - entropy as f32).abs();
-    let mut ranks: Vec<usize> = (0..p.len()).collect();
-    ranks.sort_by(|&a, &b| distance(a).total_cmp(&distance(b)).then(a.cmp(&b)));
+    // The bits of a distance, which is not negative, order like it. Lower ranks are first on ties.
+    let key = |(rank, &p): (usize, &f32)| {
+        let distance = (surprise(p) - entropy as f32).abs();
+        u64::from(distance.to_bits()) << 32 | rank as u64
+    };
+    let mut keys: Vec<u64> = p.iter().enumerate().map(key).collect();
+    let rank = |key: u64| key as u32 as usize;
     let mut before = 0.0f64;
-    let mut kept = 0;
-    while kept < ranks.len() && before < f64::from(typical_p) {
-        before += f64::from(p[ranks[kept]]);
+    let (mut kept, mut sorted) = (0, sort_more(&mut keys, 0));
+    while kept < keys.len() && before < f64::from(typical_p) {
+        if kept == sorted {
+            sorted = sort_more(&mut keys, sorted);
+        }
+        before += f64::from(p[rank(keys[kept])]);
         kept += 1;
     }
-    ranks.truncate(kept.max(1));
+    let mut ranks: Vec<usize> = keys[..kept.max(1)].iter().map(|&key| rank(key)).collect();
     ranks.sort_unstable();
     candidates.keep_ranks(&ranks);
 }
@@ -99,5 +106,23 @@ mod tests {
         assert_eq!(ids(0.0, &[1.0]), [0]);
         assert_eq!(ids(0.5, &[1.0; 4]), [0, 1]);
         assert_eq!(ids(0.3, &[0.0, f32::NEG_INFINITY]), [0]);
+    }
+
+    #[test]
+    fn many_are_kept_in_the_order_of_all_distances() {
+        let z: Vec<f32> = (0..3000).map(|i| (i * i % 101) as f32 / 50.0).collect();
+        let whole = ids(1.0, &z);
+        let total: f64 = z.iter().map(|z| f64::from(*z).exp()).sum();
+        let p = |id: u32| f64::from(z[id as usize]).exp() / total;
+        let entropy: f64 = whole.iter().map(|&id| -p(id) * p(id).ln()).sum();
+        let distance = |id: u32| ((-p(id).ln() - entropy).abs() * 1e5).round();
+        for typical_p in [0.01, 0.3, 0.9] {
+            let kept = ids(typical_p, &z);
+            let farthest = kept.iter().map(|id| distance(*id)).fold(0.0, f64::max);
+            let nearer = whole.iter().filter(|id| distance(**id) < farthest);
+            assert!(nearer.clone().all(|id| kept.contains(id)), "{typical_p}");
+            let mass: f64 = kept.iter().map(|&id| p(id)).sum();
+            assert!(mass >= f64::from(typical_p) && mass < f64::from(typical_p) + 1e-3);
+        }
     }
 }
