@@ -157,9 +157,12 @@ export async function buildWasm(
     say(`  ${dist}/${WASM} ${mebibytes(`${dist}/${WASM}`)}`);
   });
   // The compiler links the module on one core, for minutes: the kernels are compiled beside it.
-  const kernels = replayBench ? undefined : buildCpuKernels({ toolchain }, dist);
+  const kernels = replayBench ? undefined : buildCpuKernels({ toolchain });
   for (const step of await Promise.allSettled([module, kernels])) {
     if (step.status === "rejected") throw step.reason;
+  }
+  if (testHooks) {
+    for (const [file] of CPU_KERNELS) cpSync(join(root, DIST, file), join(root, dist, file));
   }
 }
 
@@ -170,11 +173,11 @@ const CPU_KERNEL_LINKING = [
   "--strip-all",
 ].flatMap((argument) => ["-C", `link-arg=${argument}`]);
 
-/** Builds the modules with the kernels of the CPU device. */
-async function buildCpuKernels({ toolchain }, dist) {
-  const files = CPU_KERNELS.map(([file]) => `${dist}/${file}`);
+/** Builds the modules with the kernels of the CPU device into the package. */
+async function buildCpuKernels({ toolchain }) {
+  const files = CPU_KERNELS.map(([file]) => `${DIST}/${file}`);
   const inputs = digest(CPU_KERNEL_INPUTS, toolchain.name, CPU_KERNELS, CPU_KERNEL_LINKING);
-  await cachedStep(dist === DIST ? "cpu-kernels" : "cpu-kernels-test", inputs, files, async () => {
+  await cachedStep("cpu-kernels", inputs, files, async () => {
     for (const [file, features] of CPU_KERNELS) {
       const start = performance.now();
       say(`build: kernels of the CPU (${features})`);
@@ -198,8 +201,8 @@ async function buildCpuKernels({ toolchain }, dist) {
           "A panic has a message, and a constant that is copied may be data: see src/cpu/module.rs.",
         );
       }
-      cpSync(module, join(root, dist, file));
-      say(`  ${dist}/${file} ${mebibytes(`${dist}/${file}`)}, ${seconds(start)}`);
+      cpSync(module, join(root, DIST, file));
+      say(`  ${DIST}/${file} ${mebibytes(`${DIST}/${file}`)}, ${seconds(start)}`);
     }
   });
 }

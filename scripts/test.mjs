@@ -193,12 +193,12 @@ async function gpuTests(tally, name, options) {
 let parityInBackground;
 
 /**
- * Starts `parity` at low priority, as soon as the modules are built: the tiers before it leave processor time. The program is
- * compiled.
+ * Starts `parity` at low priority, as soon as the module of the package is built: the tiers before it leave processor time. The
+ * program is compiled.
  */
 function startParity() {
   const tally = new Tally();
-  parityInBackground = modulesBuilt
+  parityInBackground = moduleBuilt
     .then(() => gpuTests(tally, "parity", { share: 1, background: true }))
     .then(() => tally);
   // The tier reports an error.
@@ -322,20 +322,21 @@ const TIERS = {
     const tools = await setUpForBuild();
     const { cargo, args, env, clippy } = tools.toolchain;
     await tally.build("wasm module", async () => {
-      await modulesBuilt;
+      await moduleBuilt;
       await buildWasm(tools);
     });
-    if (clippy) {
-      const profile = ["--profile", "web"];
-      const check = ["clippy", "--locked", "--lib", ...profile, ...args, "--", "-D", "warnings"];
-      await tally.check("clippy for wasm", cargo, check, { env });
-    }
     await tally.build("TypeScript", buildTypeScript);
     await tally.build("notices of third parties", buildNotices);
     await tally.check("types of the demo", npmProgram("tsc"), ["-p", "www/demo"]);
     await tally.check("types of the page that measures", npmProgram("tsc"), ["-p", "www/measure"]);
     await tally.check("types for apps", npmProgram("tsc"), ["-p", "tests/types"]);
     await tally.check("download size", process.execPath, ["scripts/size.mjs"]);
+    // Last: cargo waits for the module with hooks, if that is being compiled.
+    if (clippy) {
+      const profile = ["--profile", "web"];
+      const check = ["clippy", "--locked", "--lib", ...profile, ...args, "--", "-D", "warnings"];
+      await tally.check("clippy for wasm", cargo, check, { env });
+    }
   },
   browser: async (tally) => {
     await provideBuild(tally);
@@ -369,6 +370,7 @@ const TIERS = {
       else say(`conformance: skipped ${file}, which is not here`);
     }
     await provideBrowser();
+    await hookedModuleBuilt;
     const hooks = ["scripts/build.mjs", "--test-hooks"];
     await tally.check("package with hooks", process.execPath, hooks);
     // Cases that the GPU does not decide (validation, routes, chats and responses as text) run on the CPU in pages. Natively, all of them run on
@@ -505,10 +507,11 @@ async function buildServer(tally) {
 }
 
 /**
- * Settles when the wasm modules that run in the background are built. The compiler links each on one core, for minutes.
- * Tiers that need a module build it if it is missing, and report the errors.
+ * Settle when the wasm modules that are built in the background are there: the one of the package, and then the one with hooks. The
+ * compiler links each on one core, for minutes. Tiers that need a module build it if it is missing, and report the errors.
  */
-let modulesBuilt = Promise.resolve();
+let moduleBuilt = Promise.resolve();
+let hookedModuleBuilt = Promise.resolve();
 
 /** Builds the modules at low priority, while tests that do not need them run. */
 async function startBuildingModules() {
@@ -524,12 +527,13 @@ async function startBuildingModules() {
       ...{ background: true, timeout_ms: PROGRAM_LIMIT_MS },
       onOutput() {},
     });
-  modulesBuilt = build().then(() => build("--test-hooks"));
+  moduleBuilt = build();
+  hookedModuleBuilt = moduleBuilt.then(() => build("--test-hooks"));
 }
 
 async function provideBuild(tally) {
   await tally.time("package", async () => {
-    await modulesBuilt;
+    await moduleBuilt;
     await buildWasm(await setUpForBuild());
     await buildTypeScript();
     await buildNotices();
