@@ -35,7 +35,7 @@ const MODEL_ROWS: &[&[&str]] = &[
 const CPU_ROWS: &[&[&str]] = &[
     &["module"],
     &["product"],
-    &["activations", "kernel"],
+    &["activations", "kernel", "reference"],
     &["lanes", "kernel_module"],
     &["team"],
     &["tensor_types"],
