@@ -243,6 +243,15 @@ async function nodeTestFiles(tally, name, files, concurrency, env) {
   await tally.count(`node --test ${name}`, process.execPath, args, NODE_COUNTS, { env });
 }
 
+/** Runs conformance cases with these arguments of `scripts/conformance.mjs`. */
+const askConformance = (tally) => (name, args) =>
+  tally.count(
+    `conformance: ${name}`,
+    process.execPath,
+    ["scripts/conformance.mjs", ...args],
+    CONFORMANCE_COUNTS,
+  );
+
 let vulkanEnv;
 async function gpuEnv() {
   vulkanEnv ??= await provideVulkan(await provideBrowser());
@@ -318,6 +327,25 @@ const TIERS = {
     await requireRust();
     await cargoTest(tally, "shaders compose and validate", [...HOOKS, "--lib", SHADER_TESTS]);
   },
+  // Like `kernels`, before the modules are needed.
+  native: async (tally) => {
+    await buildServer(tally);
+    const ask = askConformance(tally);
+    await ask("embedded model, native, on the GPU", []);
+    const models = process.env.INPAGE_MODELS ?? join(root, "../shared/models");
+    // The models for embeddings, images and rerank (groups L, N and P) are the same each time.
+    const text = ["--device", "cpu", "--group", "ABCDEFGHIJKMO"];
+    for (const [name, file, options] of [
+      ["ts4m", "ts4m/ts4m-Q4_0.gguf", ["--device", "cpu"]],
+      ["a recurrent model", "2026/qwen35-Q4_0.gguf", text],
+      ["a model that shares KV between layers", "2026/gemma4-Q4_0.gguf", text],
+    ]) {
+      const model = join(models, file);
+      if (existsSync(model))
+        await ask(`${name}, native, on the CPU`, ["--model", model, ...options]);
+      else say(`conformance: skipped ${file}, which is not here`);
+    }
+  },
   wasm: async (tally) => {
     const tools = await setUpForBuild();
     const { cargo, args, env, clippy } = tools.toolchain;
@@ -347,28 +375,7 @@ const TIERS = {
     await browserTests(tally, "tests/delivery");
   },
   conformance: async (tally) => {
-    await buildServer(tally);
-    const ask = (name, args) =>
-      tally.count(
-        `conformance: ${name}`,
-        process.execPath,
-        ["scripts/conformance.mjs", ...args],
-        CONFORMANCE_COUNTS,
-      );
-    await ask("embedded model, native, on the GPU", []);
-    const models = process.env.INPAGE_MODELS ?? join(root, "../shared/models");
-    // The models for embeddings, images and rerank (groups L, N and P) are the same each time.
-    const text = ["--device", "cpu", "--group", "ABCDEFGHIJKMO"];
-    for (const [name, file, options] of [
-      ["ts4m", "ts4m/ts4m-Q4_0.gguf", ["--device", "cpu"]],
-      ["a recurrent model", "2026/qwen35-Q4_0.gguf", text],
-      ["a model that shares KV between layers", "2026/gemma4-Q4_0.gguf", text],
-    ]) {
-      const model = join(models, file);
-      if (existsSync(model))
-        await ask(`${name}, native, on the CPU`, ["--model", model, ...options]);
-      else say(`conformance: skipped ${file}, which is not here`);
-    }
+    const ask = askConformance(tally);
     await provideBrowser();
     await hookedModuleBuilt;
     const hooks = ["scripts/build.mjs", "--test-hooks"];
