@@ -102,9 +102,13 @@ describe("chat apps", { skip: reason && `skipped: ${reason}`, concurrency: false
       const last = () => page.evaluate(() => texts().at(-1));
 
       await say("Please roll a die.");
-      const result = JSON.parse(await page.locator("p.tool:not(:empty)").last().innerText());
-      assert.ok(result.rolled >= 1 && result.rolled <= 20, JSON.stringify(result));
-      assert.equal(await page.locator("p.tool").count(), 1);
+      // The model may call again when it has the first result.
+      const results = await page.locator("p.tool").allInnerTexts();
+      assert.ok(results.length >= 1);
+      for (const result of results) {
+        const { rolled } = JSON.parse(result);
+        assert.ok(rolled >= 1 && rolled <= 20, result);
+      }
       assert.ok(await page.evaluate(() => window.progress), "the download has a progress");
 
       // The page stops the answer itself, at its first text: it may be short.
