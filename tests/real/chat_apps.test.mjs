@@ -103,8 +103,11 @@ describe("chat apps", { skip: reason && `skipped: ${reason}`, concurrency: false
 
       await say("Please roll a die.");
       // The model may call again when it has the first result.
+      await page.waitForFunction(() => {
+        const calls = [...document.querySelectorAll("p.tool")];
+        return calls.length > 0 && calls.every(({ innerText }) => innerText !== "");
+      });
       const results = await page.locator("p.tool").allInnerTexts();
-      assert.ok(results.length >= 1);
       for (const result of results) {
         const { rolled } = JSON.parse(result);
         assert.ok(rolled >= 1 && rolled <= 20, result);
