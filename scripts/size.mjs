@@ -12,7 +12,7 @@ import { isProgram, main, root } from "./process.mjs";
  * Raise a budget in the change that needs it.
  */
 export const BUDGETS = [
-  { feature: "scripts of the page", files: ["index.js"], limit_bytes: 48_500 },
+  { feature: "scripts of the page", files: ["index.js"], limit_bytes: 49_000 },
   { feature: "script of the worker", files: ["worker.js"], limit_bytes: 42_000 },
   { feature: "service worker", files: ["sw.js"], limit_bytes: 9_000 },
   { feature: "catalog", files: ["catalog/models.js"], limit_bytes: 6_500 },
