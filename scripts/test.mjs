@@ -327,7 +327,7 @@ const TIERS = {
     await requireRust();
     await cargoTest(tally, "shaders compose and validate", [...HOOKS, "--lib", SHADER_TESTS]);
   },
-  // Like `kernels`, before the modules are needed.
+  // It runs while the module of the package is linked, which it does not need.
   native: async (tally) => {
     await buildServer(tally);
     const ask = askConformance(tally);

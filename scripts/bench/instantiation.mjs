@@ -17,7 +17,7 @@ import { serve } from "../server.mjs";
 async function instantiate(folder) {
   const { default: start } = await import(`${folder}inpage.js`);
   const bytes = await (await fetch(`${folder}inpage_bg.wasm`)).arrayBuffer();
-  // As an answer of the network, which Chromium compiles while it arrives.
+  // Chromium compiles a response while it reads it, as it does with one from the network.
   const module = new Response(bytes, { headers: { "content-type": "application/wasm" } });
   const begin = performance.now();
   await start({ module_or_path: module });
@@ -58,15 +58,6 @@ const first_ms = median(times.get(folders[0]));
 for (const folder of folders) {
   const instantiate_ms = median(times.get(folder));
   const [least_ms, most_ms] = [Math.min(...times.get(folder)), Math.max(...times.get(folder))];
-  const ratio = { ratio_to_first: instantiate_ms / first_ms };
-  console.log(
-    JSON.stringify({
-      folder,
-      bytes: bytes.get(folder),
-      instantiate_ms,
-      least_ms,
-      most_ms,
-      ...ratio,
-    }),
-  );
+  const result = { folder, bytes: bytes.get(folder), instantiate_ms, least_ms, most_ms };
+  console.log(JSON.stringify({ ...result, ratio_to_first: instantiate_ms / first_ms }));
 }

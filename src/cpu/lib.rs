@@ -5,6 +5,8 @@
 //! The crate declares what kernels of all devices have in common: tensor types, formats of the KV cache and activations,
 //! each with the text of its WGSL.
 //!
+//! The twins of the ops have their sums in `reference`.
+//!
 //! Activations are quantized to bytes per block of 32 columns, with a scale and sums for the minimums of types that
 //! have them. Integer dot products multiply four bytes per lane.
 #![cfg_attr(

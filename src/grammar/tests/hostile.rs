@@ -32,8 +32,8 @@ fn nested(depth: usize, wrap: impl Fn(Value) -> Value) -> Value {
     (0..depth).fold(json!({ "type": "null" }), |inner, _| wrap(inner))
 }
 
-/// Longest time that a source may take here, masks included. The actual limit is 2 s; busy machines are
-/// slower.
+/// Longest time that a source may take here, masks included. The estimate of work allows about 2 s; busy
+/// machines are slower.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]

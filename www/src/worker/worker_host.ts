@@ -58,7 +58,7 @@ class WorkerHost {
   #isLoading = false;
   #optionsAreInvalid = false;
   #allowed: Deferred<void> | undefined;
-  /** Resolves when the note on the kernels is written or removed; an end before that would lose it. */
+  /** Resolves when the note on the kernels is written or removed. A worker that ends before that loses it. */
   #noteKept: Promise<void> = Promise.resolve();
 
   constructor(post: (message: WorkerToPage) => void, createEngine: EngineFactory) {
