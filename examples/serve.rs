@@ -1,6 +1,6 @@
 //! A native HTTP server with one model: the same endpoint that pages use, on a real port.
 //!
-//! `cargo run --release --example serve -- --model FILE.gguf`, then `POST /v1/completions` there.
+//! `cargo run --release --example serve -- --model FILE.gguf`, then `POST /v1/chat/completions` or another route there.
 
 #[path = "serve/access.rs"]
 mod access;

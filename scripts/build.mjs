@@ -17,7 +17,7 @@ import { basename, dirname, join } from "node:path";
 import { withSharedMemory } from "./glue.mjs";
 import { buildNotices, NOTICES } from "./notices.mjs";
 import { isProgram, main, mustRun, npmProgram, root, run, say, Remediable } from "./process.mjs";
-import { putIntoCache, takeFromCache } from "./setup/cache.mjs";
+import { isKept, putIntoCache, takeFromCache } from "./setup/cache.mjs";
 import { setUpForBuild } from "./setup.mjs";
 import { targetFolder } from "./setup/target.mjs";
 import { digest, dropStamp, isFresh, writeStamp } from "./stamp.mjs";
@@ -141,8 +141,12 @@ export async function buildWasm(
       linking,
     );
   let linking = testHooks ? QUICKER : [];
-  if ((dev || !shipped) && !isFresh(name, inputsOf(linking), files))
-    linking = dev ? QUICKER : LARGER;
+  if (dev || !shipped) {
+    // A better module that is already there is used.
+    const better = inputsOf(linking);
+    if (!isFresh(name, better, files) && !isKept(`${name}-${better}`))
+      linking = dev ? QUICKER : LARGER;
+  }
   const module = cachedStep(name, inputsOf(linking), files, async () => {
     const build = `${name}-${inputsOf([])}`;
     const compiled = await compile(toolchain, features, linking, build);

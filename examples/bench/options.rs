@@ -32,7 +32,7 @@ pub enum Size {
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Options {
-    /// All, if empty.
+    /// The measurements to make; all if it is empty.
     benches: Vec<Bench>,
     pub model: Option<PathBuf>,
     /// A smaller model that guesses tokens, for `speculation`.

@@ -21,6 +21,11 @@ function folder() {
   return named ? join(resolve(named), "builds") : undefined;
 }
 
+/** Whether the build with this key is kept. */
+export function isKept(key) {
+  return folder() !== undefined && existsSync(join(folder(), key));
+}
+
 /** Copies the files of the build with this key to `to`; false if it is not kept. */
 export function takeFromCache(key, to) {
   const entry = folder() && join(folder(), key);

@@ -19,7 +19,7 @@ struct Node {
     parent: Option<u32>,
     key: Rc<[u32]>,
     children: Pages,
-    /// Later than that of every descendant.
+    /// The time of the last use, which is later than that of every descendant.
     last_used: u64,
 }
 

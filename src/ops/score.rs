@@ -8,6 +8,7 @@ use inpage_cpu::lanes::log_sum_exp::log_sum_exp;
 
 use super::op::*;
 use crate::kernel::{Kernel, wgsl};
+use crate::sample::best;
 
 /// The arguments of the op.
 #[derive(ExtensionType)]
@@ -99,49 +100,18 @@ fn row_words(logits: &[f32], next: usize, top: usize) -> Vec<u32> {
     let Some(normalizer) = log_sum_exp(logits) else {
         return vec![INVALID_SCORE; score_words(top)];
     };
-    let logprob = |id: usize| (logits[id] - normalizer).min(0.0).to_bits();
-    let best = best(logits, top);
-    let mut words = vec![logprob(next)];
-    words.extend(&best);
-    words.extend(best.iter().map(|&id| logprob(id as usize)));
+    let logprob = |logit: f32| (logit - normalizer).min(0.0).to_bits();
+    let best: Vec<(u32, f32)> = best(logits, top).collect();
+    let mut words = vec![logprob(logits[next])];
+    words.extend(best.iter().map(|&(id, _)| id));
+    words.extend(best.iter().map(|&(_, logit)| logprob(logit)));
     words
-}
-
-/// The ids of the `top` largest logits, in descending order, lower ids first on ties. None of them is NaN.
-fn best(logits: &[f32], top: usize) -> Vec<u32> {
-    if top == 0 {
-        return vec![];
-    }
-    let order = |a: &u32, b: &u32| {
-        let logits = [*b, *a].map(|id| logits[id as usize]);
-        let descending = logits[0].partial_cmp(&logits[1]).expect("no NaN");
-        descending.then(a.cmp(b))
-    };
-    let mut ids: Vec<u32> = (0..logits.len() as u32).collect();
-    if top < ids.len() {
-        ids.select_nth_unstable_by(top, order);
-        ids.truncate(top);
-    }
-    ids.sort_unstable_by(order);
-    ids
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::kernel::validation::assert_valid;
-
-    #[test]
-    fn the_best_are_sorted_and_lower_ids_are_first_on_ties() {
-        // Few distinct values, so that many are equal.
-        let logits: Vec<f32> = (0..517).map(|i| (i * i % 13) as f32 - 6.0).collect();
-        let mut order: Vec<u32> = (0..517).collect();
-        order.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]));
-        for top in [0, 1, 20, 516, 517] {
-            assert_eq!(best(&logits, top), order[..top]);
-        }
-        assert_eq!(best(&[-0.0, 0.0], 2), [0, 1]);
-    }
 
     #[test]
     fn kernels_are_valid_wgsl() {

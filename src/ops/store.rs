@@ -126,7 +126,7 @@ pub struct Store {
     pub bias: bool,
     /// Adds the adapters' output.
     pub delta: bool,
-    /// Applied after these.
+    /// The function of the sum.
     pub finish: Finish,
     /// Adds the residual stream after the finish.
     pub residual: bool,

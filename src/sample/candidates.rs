@@ -1,6 +1,8 @@
 //! The tokens that can still be drawn, in the order of specification 5.3, sorted only as far as they are
 //! read.
 
+use std::collections::BinaryHeap;
+
 use super::running_sum::RunningSum;
 use super::temperature::Weigher;
 
@@ -128,6 +130,25 @@ fn sort_to(keys: &mut [u64], sorted: usize, len: usize) -> usize {
     len
 }
 
+/// The `n` best ids of a row of logits without NaN and their logits, best first, lower ids first on ties.
+pub fn best(logits: &[f32], n: usize) -> impl Iterator<Item = (u32, f32)> {
+    let (first, rest) = logits.split_at(n.min(logits.len()));
+    let keys = (0u32..).zip(first).map(|(id, &z)| key(z, id));
+    // A heap with the worst of the best so far on top.
+    let mut best: BinaryHeap<u64> = keys.collect();
+    for (id, &z) in (first.len() as u32..).zip(rest) {
+        let Some(mut worst) = best.peek_mut() else {
+            break;
+        };
+        // The lower id is kept of two with equal logits.
+        if z > logit(*worst) {
+            *worst = key(z, id);
+        }
+    }
+    let best = best.into_sorted_vec().into_iter();
+    best.map(|key| (key as u32, logit(key)))
+}
+
 /// A number that orders by logit descending, then by id ascending.
 pub(super) fn key(z: f32, id: u32) -> u64 {
     let bits = (z + 0.0).to_bits(); // -0 becomes +0: they are equal
@@ -180,6 +201,20 @@ mod tests {
                 prop_assert_eq!(candidates.id(rank), expected[rank]);
             }
         }
+    }
+
+    #[test]
+    fn the_best_are_sorted_and_lower_ids_are_first_on_ties() {
+        // Few distinct values, so that many are equal.
+        let logits: Vec<f32> = (0..517).map(|i| (i * i % 13) as f32 - 6.0).collect();
+        let mut order: Vec<u32> = (0..517).collect();
+        order.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]));
+        for n in [0, 1, 20, 516, 517, 600] {
+            let expected = order.iter().take(n).map(|&id| (id, logits[id as usize]));
+            assert!(best(&logits, n).eq(expected), "{n} of {}", logits.len());
+        }
+        let ids: Vec<u32> = best(&[-0.0, 0.0], 2).map(|(id, _)| id).collect();
+        assert_eq!(ids, [0, 1]);
     }
 
     #[test]

@@ -47,6 +47,7 @@ mod temperature;
 #[cfg(test)]
 mod tests;
 
+pub use candidates::best;
 pub use defaults::SamplingDefaults;
 pub use mask::TokenMask;
 pub use sampler::{Sampled, Sampler};

@@ -3,7 +3,6 @@
 use super::candidates;
 use super::check;
 use super::temperature::Weigher;
-use std::collections::BinaryHeap;
 
 /// The probability of one token at its position, and the best others.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,22 +88,8 @@ impl<'a> LogSoftmax<'a> {
 
     /// The best `n` ids.
     pub(super) fn top(&self, n: usize) -> Vec<(u32, f32)> {
-        let n = n.min(self.logits.len());
-        let (first, rest) = self.logits.split_at(n);
-        let keys = (0u32..).zip(first).map(|(id, &z)| candidates::key(z, id));
-        // A heap with the worst of the best so far on top.
-        let mut best: BinaryHeap<u64> = keys.collect();
-        for (id, &z) in (n as u32..).zip(rest) {
-            let Some(mut worst) = best.peek_mut() else {
-                break;
-            };
-            // The lower id is kept of two with equal logits.
-            if z > candidates::logit(*worst) {
-                *worst = candidates::key(z, id);
-            }
-        }
-        let best = best.into_sorted_vec().into_iter();
-        best.map(|key| (key as u32, self.of_logit(candidates::logit(key))))
+        candidates::best(self.logits, n)
+            .map(|(id, z)| (id, self.of_logit(z)))
             .collect()
     }
 }

@@ -10,7 +10,7 @@ use crate::{Error, Result};
 /// models' own `tokenizer.json`, and so are `ignore_merges` and `is_nfc` where the two differ.
 pub struct PreTokenizer {
     names: &'static [&'static str],
-    /// Applied one after the other. Matches and the text between them are pieces.
+    /// The regular expressions, in the order in which they cut. Matches and the text between them are pieces.
     cuts: &'static [&'static str],
     /// Whether a piece that is itself a token is used whole, regardless of the merges.
     pub ignore_merges: bool,

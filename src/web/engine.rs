@@ -16,7 +16,7 @@ use super::clock::now_ms;
 use super::errors::to_js;
 use super::host::BrowserHost;
 use super::json_value::to_object;
-use super::options::EngineOptions;
+use super::options::EngineStart;
 use super::response::InpageResponse;
 use super::sha256::FileHasher;
 use super::source::PageFiles;
@@ -53,7 +53,7 @@ pub struct InpageEngine {
 impl InpageEngine {
     /// The endpoint, with the model registered as loading. `options.onPanic(message)` is called when
     /// the module panics; nothing of the module may be called afterwards.
-    pub fn create(options: EngineOptions) -> std::result::Result<InpageEngine, JsValue> {
+    pub fn create(options: EngineStart) -> std::result::Result<InpageEngine, JsValue> {
         let switches = options.switches().map_err(|error| to_js(&error))?;
         let load_options = options.load_options().map_err(|error| to_js(&error))?;
         let device = options.device_choice().map_err(|error| to_js(&error))?;

@@ -8,7 +8,7 @@ use futures_channel::oneshot;
 use gloo::timers::callback::Timeout;
 use wasm_bindgen_futures::spawn_local;
 
-use super::options::EngineOptions;
+use super::options::EngineStart;
 use super::{clock, image, remote_image};
 use crate::api::{DecodedImage, FetchedImage, Host, ImageError};
 use crate::engine::{Clock, Permit};
@@ -16,12 +16,12 @@ use crate::images::FileHeader;
 
 /// The browser, or the program around the package.
 pub(super) struct BrowserHost {
-    options: EngineOptions,
+    options: EngineStart,
 }
 
 impl BrowserHost {
     /// `options` has what decodes and fetches images.
-    pub(super) fn new(options: EngineOptions) -> BrowserHost {
+    pub(super) fn new(options: EngineStart) -> BrowserHost {
         BrowserHost { options }
     }
 }

@@ -23,7 +23,7 @@ extern "C" {
         options: &ImageBitmapOptions,
     ) -> Result<JsValue, JsValue>;
 
-    /// The result of `EngineOptions.decodeImage`.
+    /// The result of `EngineStart.decodeImage`.
     type DecodedFile;
 
     #[wasm_bindgen(method, getter)]

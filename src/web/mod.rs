@@ -38,7 +38,7 @@ pub use engine::InpageEngine;
 pub use inspect::inspect_model;
 #[cfg(feature = "replay-bench")]
 pub use measure::measure_replay;
-pub use options::EngineOptions;
+pub use options::EngineStart;
 pub use response::InpageResponse;
 pub use sha256::FileHasher;
 pub use source::ModelSource;

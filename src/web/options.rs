@@ -17,44 +17,44 @@ use crate::{Error, Result};
 #[wasm_bindgen]
 extern "C" {
     /// `EngineStart` of `www/src/wasm/inpage.d.ts`.
-    pub type EngineOptions;
+    pub type EngineStart;
 
     #[wasm_bindgen(method, getter, js_name = modelId)]
-    pub(super) fn model_id(this: &EngineOptions) -> String;
+    pub(super) fn model_id(this: &EngineStart) -> String;
 
     #[wasm_bindgen(method, getter, js_name = switches)]
-    fn given_switches(this: &EngineOptions) -> JsValue;
+    fn given_switches(this: &EngineStart) -> JsValue;
 
     #[wasm_bindgen(method, getter, js_name = load)]
-    fn given_load(this: &EngineOptions) -> JsValue;
+    fn given_load(this: &EngineStart) -> JsValue;
 
     #[wasm_bindgen(method, getter)]
-    fn device(this: &EngineOptions) -> JsValue;
+    fn device(this: &EngineStart) -> JsValue;
 
     #[wasm_bindgen(method, getter, js_name = pageHasWebGpu)]
-    pub(super) fn page_has_webgpu(this: &EngineOptions) -> Option<bool>;
+    pub(super) fn page_has_webgpu(this: &EngineStart) -> Option<bool>;
 
     #[wasm_bindgen(method, catch, js_name = nextTurn)]
-    fn next_turn(this: &EngineOptions) -> std::result::Result<Promise, JsValue>;
+    fn next_turn(this: &EngineStart) -> std::result::Result<Promise, JsValue>;
 
     #[wasm_bindgen(method, getter)]
-    fn webgpu(this: &EngineOptions) -> Option<PageWebGpu>;
+    fn webgpu(this: &EngineStart) -> Option<PageWebGpu>;
 
     #[wasm_bindgen(method, getter)]
-    pub(super) fn kernels(this: &EngineOptions) -> Option<String>;
+    pub(super) fn kernels(this: &EngineStart) -> Option<String>;
 
     #[wasm_bindgen(method, getter, js_name = keptKernels)]
-    pub(super) fn kept_kernels(this: &EngineOptions) -> Option<String>;
+    pub(super) fn kept_kernels(this: &EngineStart) -> Option<String>;
 
     /// Decodes the file of an image, where the program has no `createImageBitmap`:
     /// `(file) => Promise<{ width, height, channels, data }>` of 8 bits per channel, turned as Exif says.
     #[wasm_bindgen(method, getter, js_name = decodeImage)]
-    pub(super) fn decode_image(this: &EngineOptions) -> Option<Function>;
+    pub(super) fn decode_image(this: &EngineStart) -> Option<Function>;
 
     /// Fetches the file of an image: `(url, maxBytes, signal) => Promise<Uint8Array>`.
     #[wasm_bindgen(method, catch, js_name = fetchImage)]
     pub(super) fn fetch_image(
-        this: &EngineOptions,
+        this: &EngineStart,
         url: &str,
         max_bytes: f64,
         signal: &AbortSignal,
@@ -62,13 +62,13 @@ extern "C" {
 
     /// Called with a message when the module panics.
     #[wasm_bindgen(method, js_name = onPanic)]
-    pub(super) fn on_panic(this: &EngineOptions, message: &str);
+    pub(super) fn on_panic(this: &EngineStart, message: &str);
 }
 
-impl EngineOptions {
+impl EngineStart {
     /// The same object.
-    pub(super) fn again(&self) -> EngineOptions {
-        EngineOptions::from(JsValue::from(self))
+    pub(super) fn again(&self) -> EngineStart {
+        EngineStart::from(JsValue::from(self))
     }
 
     /// The endpoint's switches.

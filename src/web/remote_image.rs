@@ -6,7 +6,7 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::AbortSignal;
 
 use super::errors::message_of;
-use super::options::EngineOptions;
+use super::options::EngineStart;
 use crate::api::ImageError;
 
 #[wasm_bindgen]
@@ -25,7 +25,7 @@ extern "C" {
 
 /// The file at `url`, of at most `max_bytes`. Dropping the future aborts the request.
 pub(super) async fn fetch(
-    options: EngineOptions,
+    options: EngineStart,
     url: String,
     max_bytes: usize,
 ) -> Result<Vec<u8>, ImageError> {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use wasm_bindgen::prelude::*;
 
-use super::options::EngineOptions;
+use super::options::EngineStart;
 
 unsafe extern "C" {
     fn __wasm_call_ctors();
@@ -12,7 +12,7 @@ unsafe extern "C" {
 
 thread_local! {
     /// Has the worker's `onPanic(message)`.
-    static ON_PANIC: RefCell<Option<EngineOptions>> = const { RefCell::new(None) };
+    static ON_PANIC: RefCell<Option<EngineStart>> = const { RefCell::new(None) };
 }
 
 /// Runs once, before anything else of the module.
@@ -33,6 +33,6 @@ pub fn start() {
 }
 
 /// Sets whose `onPanic` is called on a panic; nothing of the module may be called after that.
-pub(super) fn set_on_panic(worker: EngineOptions) {
+pub(super) fn set_on_panic(worker: EngineStart) {
     ON_PANIC.with(|hook| *hook.borrow_mut() = Some(worker));
 }

@@ -275,9 +275,9 @@ describe("models on disk", () => {
         return true;
       });
     }
-    await assert.rejects(createEngine({ model: { url: TALES, sha256: "0".repeat(64) } }), {
-      code: "invalid_option",
-    });
+    const hashed = { url: TALES, sha256: "0".repeat(64) };
+    await assert.rejects(createEngine({ model: hashed }), { code: "invalid_option" });
+    await assert.rejects(inspectModel(hashed), { name: "InpageError", code: "invalid_option" });
   });
 });
 

@@ -32,7 +32,7 @@ test("the files of an app are written, with this version of the package", () => 
 });
 
 test("each template is an app, and others are refused", () => {
-  for (const template of ["completion", "chat", "search", "pictures"]) {
+  for (const template of ["completion", "chat", "search", "images"]) {
     const { status } = create(template, "--template", template, "--no-install");
     assert.equal(status, 0, template);
     const files = readdirSync(join(folder, template)).sort();
@@ -43,17 +43,17 @@ test("each template is an app, and others are refused", () => {
   const text = (template) => readFileSync(join(folder, template, "src/main.ts"), "utf8");
   assert.match(text("chat"), /engine\.chat/);
   assert.match(text("search"), /engine\.embeddings/);
-  assert.match(text("pictures"), /image_url/);
+  assert.match(text("images"), /image_url/);
   const refused = create("other", "--template", "poem", "--no-install");
   assert.equal(refused.status, 2);
-  assert.match(refused.stderr, /--template poem is none of completion, chat, search, pictures/);
+  assert.match(refused.stderr, /--template poem is none of completion, chat, search, images/);
 });
 
 test("a model of the catalog takes the place of the template's", () => {
   const scripts = {
     chat: ["qwen3-0.6b", "smollm2-135m-instruct"],
     search: ["all-minilm-l6-v2", "bge-small-en-v1.5"],
-    pictures: ["smolvlm-256m-instruct", "qwen3-vl-2b-instruct"],
+    images: ["smolvlm-256m-instruct", "qwen3-vl-2b-instruct"],
   };
   for (const [template, [usual, model]] of Object.entries(scripts)) {
     const app = `${template}-model`;
@@ -69,7 +69,7 @@ test("a model of the catalog takes the place of the template's", () => {
       /similar names: smollm2-135m-instruct/,
     ],
     [["--template", "search", "--model", "qwen3-0.6b"], /no "qwen3-0\.6b" for embedding/],
-    [["--model", "qwen3-0.6b"], /--model needs --template chat, search or pictures/],
+    [["--model", "qwen3-0.6b"], /--model needs --template chat, search or images/],
   ]) {
     const { status, stderr } = create("refused", ...args, "--no-install");
     assert.equal(status, 2);

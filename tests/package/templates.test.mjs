@@ -98,7 +98,7 @@ test("a question about a picture is answered", async () => {
   const png =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
   writeFileSync(picture, Buffer.from(png, "base64"));
-  await visit("pictures", models, async (page) => {
+  await visit("images", models, async (page) => {
     await page.setInputFiles("#picture", picture);
     await page.click("#ask");
     await page.waitForSelector("#ask:enabled");

@@ -17,8 +17,8 @@ Writes an app into a new folder and installs it with npm: a page in TypeScript, 
                          completion  streams texts of the small model in the package, and answers fetch("/v1/completions")
                          chat        a chat with a model of the catalog
                          search      a search by meaning in texts of the page
-                         pictures    questions about an image
-  --model NAME         a model of the catalog (inpage models) for the chat, the search or the pictures
+                         images      questions about an image
+  --model NAME         a model of the catalog (inpage models) for the chat, the search or the images
   --package SPEC       what npm installs as inpage: a version, or the path of an archive (default: this version)
   --no-install         only write the files
   -h, --help           this text
@@ -37,7 +37,7 @@ const TEMPLATES = {
   completion: { from: "." },
   chat: { from: "templates/chat", task: "chat", model: "qwen3-0.6b" },
   search: { from: "templates/search", task: "embedding", model: "all-minilm-l6-v2" },
-  pictures: { from: "templates/pictures", task: "vision", model: "smolvlm-256m-instruct" },
+  images: { from: "templates/images", task: "vision", model: "smolvlm-256m-instruct" },
 };
 const OPTIONS = {
   template: { type: "string" },
@@ -92,7 +92,7 @@ function checkTemplate({ template, model }) {
   if (model === undefined) return;
   const { task } = TEMPLATES[template] ?? {};
   if (task === undefined) {
-    throw new Error("--model needs --template chat, search or pictures");
+    throw new Error("--model needs --template chat, search or images");
   }
   const names = catalog.filter(({ tasks }) => tasks.includes(task)).map(({ name }) => name);
   if (names.includes(model)) return;

@@ -13,7 +13,8 @@ import { progressLine } from "./progress_line.mjs";
 export const USAGE = `Usage: inpage serve [MODEL] [options]
        inpage serve NAME=MODEL NAME=MODEL ... [options]
 
-Answers OpenAI's POST /v1/completions over HTTP with a model on this machine's CPU. MODEL is a name of the catalog
+Answers OpenAI's endpoints (completions, chat, responses, embeddings), Anthropic's
+messages and rerank over HTTP with a model on this machine's CPU. MODEL is a name of the catalog
 (inpage models), a GGUF file (of a split one, any part), a Hugging Face folder, a URL of one, or a name on the hub:
 hf:OWNER/NAME/FILE.gguf or hf:OWNER/NAME, with @REVISION at the end. Without it, the small model in the package is used. The environment variables HF_ENDPOINT,
 HF_TOKEN, INPAGE_API_KEY and INPAGE_CACHE_DIR are used. Models with names are loaded when requests first ask for them.

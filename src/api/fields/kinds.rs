@@ -18,7 +18,7 @@ pub(in crate::api) struct Flag;
 #[derive(Debug, Clone, Copy)]
 pub(in crate::api) struct Count {
     pub least: usize,
-    /// `usize::MAX`: any.
+    /// The largest value; `usize::MAX` if there is no limit.
     pub most: Setting<usize>,
 }
 
@@ -26,7 +26,7 @@ pub(in crate::api) struct Count {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::api) struct Integer {
     pub least: i128,
-    /// `i128::MAX`: any.
+    /// The largest value; `i128::MAX` if there is no limit.
     pub most: i128,
 }
 

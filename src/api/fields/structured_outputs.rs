@@ -44,7 +44,7 @@ wire_types! {
         /// One JSON object.
         json_object: Option<bool>,
         regex: Option<String>,
-        /// Texts of which the completion is one.
+        /// Strings of which the completion is one.
         choice: Option<Vec<String>>,
         /// The grammar is in GBNF or Lark.
         grammar: Option<String>,

@@ -19,7 +19,7 @@ pub struct GatedNormShape {
     pub normalizes: bool,
     /// The values are gated before they are normalized.
     pub gates_first: bool,
-    /// Added to the mean square.
+    /// The addend of the mean square.
     pub eps: f32,
     /// First column of the gate.
     pub at: usize,

@@ -147,7 +147,7 @@ struct Head<'a> {
 #[derive(Clone, Copy)]
 struct Token {
     decay: f32,
-    /// Rate, or share.
+    /// The rate or the share of the new value.
     weight: f32,
     key_scale: f32,
     query_scale: f32,

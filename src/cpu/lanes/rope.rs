@@ -48,9 +48,9 @@ pub struct RopeShape {
 pub struct Temperature {
     /// Positions with the same factor; at least 1.
     pub tokens: usize,
-    /// Added to positions.
+    /// The addend of positions.
     pub offset: usize,
-    /// How much it grows.
+    /// The rate of the growth.
     pub growth: f32,
 }
 

@@ -19,6 +19,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 16,
     scale_bytes: 0,
     scale_words: &[],
+    has_row_factors: false,
     wgsl: forms!(["halves"] "bf16"),
     i8_wgsl: None,
     repack: all_quants,

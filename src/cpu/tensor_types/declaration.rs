@@ -18,6 +18,8 @@ pub(crate) struct Declaration {
     pub(super) scale_bytes: usize,
     /// The content of the words of scales, repeating.
     pub(super) scale_words: &'static [ScaleWord],
+    /// Whether rows have factors, which files hold in a tensor beside the matrix.
+    pub(super) has_row_factors: bool,
     /// The modules in `shaders/shared/weights` that read the type.
     pub(super) wgsl: Forms,
     /// The modules for products of bytes, if there are some.

@@ -16,6 +16,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 32,
     scale_bytes: 0,
     scale_words: &[],
+    has_row_factors: false,
     wgsl: forms!(["f32"] "f32"),
     i8_wgsl: None,
     repack: all_quants,

@@ -22,6 +22,7 @@ pub(super) const fn declaration<C: Codebook>(
         kernel_block_words: 2,
         scale_bytes: 12,
         scale_words: &[ScaleWord::Bits, ScaleWord::Bits, ScaleWord::LowerHalf],
+        has_row_factors: false,
         wgsl: forms!(["blocks"] "parts/bytes", "iq1"),
         i8_wgsl: None,
         repack: repack::<C>,

@@ -16,6 +16,7 @@ pub(super) const fn declaration<C: Codebook>(gguf_id: u32) -> Declaration {
         kernel_block_words: 3,
         scale_bytes: 12,
         scale_words: &[ScaleWord::Bits, ScaleWord::Bits, ScaleWord::LowerHalf],
+        has_row_factors: false,
         wgsl: forms!(["blocks"] "parts/bytes", "iq2"),
         i8_wgsl: None,
         repack: codebook::repack::<C>,

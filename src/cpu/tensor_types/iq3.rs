@@ -16,6 +16,7 @@ pub(super) const fn declaration<C: Codebook>(gguf_id: u32, wgsl: Forms) -> Decla
         kernel_block_words: 4,
         scale_bytes: 8,
         scale_words: &[ScaleWord::Bits, ScaleWord::LowerHalf],
+        has_row_factors: false,
         wgsl,
         i8_wgsl: None,
         repack: codebook::repack::<C>,

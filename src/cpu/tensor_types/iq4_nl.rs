@@ -28,6 +28,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 2,
     scale_words: &[ScaleWord::Halves],
+    has_row_factors: false,
     wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/iq4", "iq4_nl"),
     i8_wgsl: None,
     repack: scales_first::<BYTES, 2>,

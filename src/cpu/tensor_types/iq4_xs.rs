@@ -26,6 +26,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 8,
     scale_words: &[ScaleWord::LowerHalf, ScaleWord::Bits],
+    has_row_factors: false,
     wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/iq4", "iq4_xs"),
     i8_wgsl: None,
     repack: scales_first::<BYTES, QUANTS>,

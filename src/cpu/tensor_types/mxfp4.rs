@@ -26,6 +26,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 1,
     scale_words: &[ScaleWord::Exponents],
+    has_row_factors: false,
     wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/e2m1", "mxfp4"),
     i8_wgsl: None,
     repack,

@@ -30,6 +30,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 4,
     scale_words: &[ScaleWord::SmallFloats],
+    has_row_factors: true,
     wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/e2m1", "nvfp4"),
     i8_wgsl: None,
     repack,

@@ -16,7 +16,7 @@ struct Plane {
     at: usize,
     /// Bits of the plane.
     bits: usize,
-    /// Their lowest bit in the quant.
+    /// Position of the lowest of these bits in the quant.
     lowest: usize,
 }
 

@@ -23,6 +23,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 1,
     scale_bytes: 2,
     scale_words: &[ScaleWord::Halves],
+    has_row_factors: false,
     wgsl: forms!(["blocks"] "parts/bytes", "q1_0"),
     i8_wgsl: None,
     repack,

@@ -22,6 +22,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 2,
     scale_bytes: 2,
     scale_words: &[ScaleWord::Halves],
+    has_row_factors: false,
     wgsl: forms!(["blocks"] "parts/bytes", "parts/ternary", "q2_0"),
     i8_wgsl: None,
     repack: repack::<Panels, 0>,

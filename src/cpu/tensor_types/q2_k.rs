@@ -32,6 +32,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
         ScaleWord::Bits,
         ScaleWord::Halves,
     ],
+    has_row_factors: false,
     wgsl: forms!(["blocks"] "parts/bytes", "q2_k"),
     i8_wgsl: None,
     repack,

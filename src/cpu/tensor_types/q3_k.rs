@@ -34,6 +34,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
         ScaleWord::Bits,
         ScaleWord::LowerHalf,
     ],
+    has_row_factors: false,
     wgsl: forms!(["blocks"] "parts/bytes", "q3_k"),
     i8_wgsl: None,
     repack,

@@ -22,6 +22,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 2,
     scale_words: &[ScaleWord::Halves],
+    has_row_factors: false,
     wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/nibbles", "q4_0"),
     i8_wgsl: Some(weights_wgsl!("i8/q4_0")),
     repack: scales_first::<BYTES, 2>,

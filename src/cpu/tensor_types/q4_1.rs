@@ -23,6 +23,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 4,
     scale_words: &[ScaleWord::Halves],
+    has_row_factors: false,
     wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/nibbles", "q4_1"),
     i8_wgsl: None,
     repack: scales_first::<BYTES, 4>,

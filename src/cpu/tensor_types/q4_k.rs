@@ -28,6 +28,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
         ScaleWord::Bits,
         ScaleWord::Bits,
     ],
+    has_row_factors: false,
     wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/nibbles", "parts/k_scales", "q4_k"),
     i8_wgsl: None,
     repack,

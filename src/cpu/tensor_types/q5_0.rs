@@ -23,6 +23,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 6,
     scale_words: &[ScaleWord::Bits, ScaleWord::LowerHalf, ScaleWord::UpperHalf],
+    has_row_factors: false,
     wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/fives", "q5_0"),
     i8_wgsl: None,
     repack,

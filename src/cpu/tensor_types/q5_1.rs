@@ -23,6 +23,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 4,
     scale_bytes: 8,
     scale_words: &[ScaleWord::Bits, ScaleWord::Halves],
+    has_row_factors: false,
     wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/fives", "q5_1"),
     i8_wgsl: None,
     repack,

@@ -30,6 +30,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
         ScaleWord::Bits,
         ScaleWord::Bits,
     ],
+    has_row_factors: false,
     wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "parts/fives", "parts/k_scales", "q5_k"),
     i8_wgsl: None,
     repack,

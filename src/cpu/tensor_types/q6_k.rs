@@ -41,6 +41,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
         ScaleWord::Bits,
         ScaleWord::LowerHalf,
     ],
+    has_row_factors: false,
     wgsl: forms!(["blocks", "nibbles"] "parts/bytes", "q6_k"),
     i8_wgsl: None,
     repack,

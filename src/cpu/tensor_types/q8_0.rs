@@ -22,6 +22,7 @@ pub(super) static DECLARATION: Declaration = Declaration {
     kernel_block_words: 8,
     scale_bytes: 2,
     scale_words: &[ScaleWord::Halves],
+    has_row_factors: false,
     wgsl: forms!(["q8_0"] "q8_0"),
     i8_wgsl: Some(weights_wgsl!("i8/q8_0")),
     repack: scales_first::<BYTES, 2>,

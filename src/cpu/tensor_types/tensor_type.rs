@@ -132,7 +132,7 @@ impl TensorType {
     /// Whether rows have factors, which files hold in a tensor beside the matrix. In the layout of the kernels an f32 precedes
     /// the scales of each row.
     pub fn has_row_factors(self) -> bool {
-        self == TensorType::NVFP4
+        self.declaration().has_row_factors
     }
 
     /// A row has a multiple of this many columns. Rows of plain floats are padded to whole kernel blocks.

@@ -63,7 +63,7 @@ struct Writer {
     is_recursive: Vec<bool>,
     /// Definitions of terminals that have no name in the source.
     terminals: String,
-    /// Their number.
+    /// Number of these terminals.
     runs: usize,
 }
 

@@ -26,7 +26,7 @@ pub enum OutputPart {
     CallArguments {
         /// The call.
         index: usize,
-        /// Appended to the pieces before it.
+        /// The piece of the arguments that follows those delivered before.
         json: String,
     },
 }

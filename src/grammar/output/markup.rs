@@ -5,7 +5,7 @@ use super::delivery::{Delivery, Status};
 use super::json_text::{is_space, member_start, push_escaped};
 use super::values::Types;
 
-/// Texts of parameters that are no strings are kept up to this size; a longer one is a string.
+/// The value of a parameter that is no string is kept up to this size; a longer one is a string.
 const MAX_VALUE_BYTES: usize = 64 << 10;
 /// The longest name of a function or a parameter.
 const MAX_NAME_BYTES: usize = 256;
@@ -20,7 +20,7 @@ pub(in crate::grammar) struct Markup {
     /// Opens a call, before [`Self::name_open`]; may be empty.
     pub open: &'static str,
     pub name_open: &'static str,
-    /// Empty: white space or a tag ends the name.
+    /// The end of a name; if it is empty, white space or a tag ends the name.
     pub name_close: &'static str,
     pub key_open: &'static str,
     pub key_close: &'static str,

@@ -89,7 +89,7 @@ pub struct Architecture {
     pub other_parts: &'static [&'static str],
     /// A prefix of all tensor names that some checkpoints have and some lack.
     pub optional_prefix: &'static str,
-    /// Added to the weights of norms. GGUF files hold the sum.
+    /// The addend of the weights of norms. GGUF files hold the sum.
     pub norm_offset: f32,
     /// Factors of the rows of a layer's matrix, by the name of its part (`attn_q`), that follow from a `config.json`.
     /// GGUF files hold the products, so a PEFT adapter does not fit them.

@@ -7,7 +7,7 @@ use crate::engine::SequenceMemory;
 /// The state of the sequence that was fed last.
 #[derive(Default)]
 pub(super) struct Trail {
-    /// Its pages then.
+    /// The pages of the sequence when it was fed.
     pub(super) pages: Vec<u32>,
     /// Positions before have entries in the head's memory.
     pub(super) entries: usize,

@@ -60,7 +60,7 @@ pub struct ProjectorNorm {
     pub name: Option<&'static str>,
     /// Its kind.
     pub kind: NormKind,
-    /// Added to the mean square or the variance; that of the tower's norms if `None`.
+    /// The addend of the mean square or the variance; that of the tower's norms if `None`.
     pub eps: Option<f32>,
     /// Whether some models have none.
     pub is_optional: bool,
@@ -136,7 +136,7 @@ pub struct VisionConfig {
     pub patch_size: usize,
     /// The number that is subtracted from each channel, whose values are 0 to 1.
     pub mean: [f32; 3],
-    /// The divisor of each channel after that.
+    /// The divisor of each channel after the subtraction.
     pub std: [f32; 3],
     /// Width of the text model.
     pub projection_dim: usize,

@@ -30,7 +30,7 @@ pub struct FolderKind {
     pub sizes: &'static [&'static [Size]],
     /// Values of `hidden_act` that this build computes as `activation_flag` says.
     pub activations: &'static [&'static str],
-    /// The key that is true for them.
+    /// The `clip` key that is true for these activations.
     pub activation_flag: Option<&'static str>,
     /// Mean of each channel, if there is no `preprocessor_config.json`.
     pub mean: [f32; 3],

@@ -49,13 +49,13 @@ pub struct SamplingParams {
     pub temperature: f32,
     /// Replaces top_k, typical_p, top_p and min_p (stage 8a); `None` is off.
     pub mirostat: Option<MirostatParams>,
-    /// `None` is off.
+    /// Number of tokens that are kept; `None` keeps all.
     pub top_k: Option<usize>,
-    /// 1 is off.
+    /// The share of the probability that typical tokens keep; 1 keeps all.
     pub typical_p: f32,
-    /// 1 is off.
+    /// The share of the probability that is kept; 1 keeps all.
     pub top_p: f32,
-    /// 0 is off.
+    /// The share of the largest probability that a token needs; 0 keeps all.
     pub min_p: f32,
     /// Key of the counter-based generator.
     pub seed: i64,

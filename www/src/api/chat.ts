@@ -59,7 +59,7 @@ export class ChatCompletions {
 
   /**
    * Requests the next message of a conversation. The model needs a chat template, its own or the engine's option
-   * `chatTemplate`.
+   * `endpoint.chatTemplate`.
    *
    * @throws InpageError for every error answer of the endpoint
    * @throws DOMException named `AbortError` if `signal` aborts; also from the iterator

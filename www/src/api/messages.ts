@@ -79,7 +79,7 @@ export class Messages {
 
   /**
    * Requests the next message of a conversation. The model needs a chat template, its own or the engine's option
-   * `chatTemplate`.
+   * `endpoint.chatTemplate`.
    *
    * @throws InpageError for every error answer of the endpoint
    * @throws DOMException named `AbortError` if `signal` aborts; also from the iterator

@@ -86,7 +86,8 @@ export class Responses {
   }
 
   /**
-   * Requests a response. The model needs a chat template, its own or the engine's option `chatTemplate`.
+   * Requests a response. The model needs a chat template, its own or the engine's option
+   * `endpoint.chatTemplate`.
    *
    * @throws InpageError for every error answer of the endpoint, and from the iterator for a failed response
    * @throws DOMException named `AbortError` if `signal` aborts; also from the iterator

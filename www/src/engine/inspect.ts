@@ -6,7 +6,7 @@ import type { InspectionOptions, ModelInspection } from "../generated/types.js";
 import type { LoadOptions } from "../options/engine_options.js";
 import type { HubOptions } from "../options/hub.js";
 import { withFiles } from "../options/catalog_name.js";
-import { InpageError } from "../api/inpage_error.js";
+import { InpageError, throwingInpageErrors } from "../api/inpage_error.js";
 import { type ModelOption, resolveModel } from "../options/model.js";
 import { openHeads } from "../model_source/head_files.js";
 import { platform } from "../platform.js";
@@ -37,8 +37,8 @@ async function start(wasmUrl: string | URL | undefined) {
 /**
  * Reads only the headers of the model's files, and the JSON files of a folder: a few MB, regardless of the model's size.
  *
- * @throws InpageError if the files cannot be read. Files that are no model, or one that cannot run, are reported
- * by `refusal` instead
+ * @throws InpageError `invalid_option` if `model` or `hub` cannot be used, another one if the files cannot be read. Files that
+ * are no model, or one that cannot run, are reported by `refusal` instead
  */
 export async function inspectModel(
   model: ModelOption,
@@ -48,13 +48,15 @@ export async function inspectModel(
   const { memoryBudgetBytes, ...inspection } = given;
   const load = { ...given.load, ...(memoryBudgetBytes !== undefined && { memoryBudgetBytes }) };
   signal.throwIfAborted();
+  const { location } = await throwingInpageErrors(async () =>
+    resolveModel((await withFiles(model)).model, hub),
+  );
   started ??= start(wasmUrl);
   try {
     const wasm = await started.catch((error: unknown) => {
       started = undefined;
       throw error;
     });
-    const { location } = resolveModel((await withFiles(model)).model, hub);
     const files = await openHeads(location, signal);
     try {
       return await wasm.inspectModel(files, { ...inspection, load });

@@ -13,7 +13,7 @@ export type BodyTransport = "transfer" | "chunks";
 /** One HTTP request. `body` is raw bytes; only the Rust handler parses them. */
 export interface WireRequest {
   method: string;
-  /** Absolute. */
+  /** The absolute URL. */
   url: string;
   headers: HeaderList;
   body: Uint8Array;

@@ -19,7 +19,7 @@ import { trustedScriptUrl } from "./trusted_script.js";
 export interface WorkerPlace {
   /** The script's URL without the part of the query that says what to intercept. */
   script: URL;
-  /** Absolute. */
+  /** The absolute URL of the scope. */
   scope: string;
   type: WorkerType;
 }

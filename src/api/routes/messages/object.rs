@@ -82,7 +82,7 @@ pub(super) struct MessageUsage {
     cache_creation_input_tokens: usize,
     /// Tokens of the prompt that were found in the KV cache.
     cache_read_input_tokens: usize,
-    /// Thinking included.
+    /// Tokens of the answer, including thinking.
     output_tokens: usize,
     output_tokens_details: OutputTokens,
 }
@@ -91,7 +91,7 @@ pub(super) struct MessageUsage {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(rename = "MessageOutputTokens"))]
 struct OutputTokens {
-    /// Up to the last token of thinking.
+    /// Number of tokens up to the last one of thinking.
     thinking_tokens: usize,
 }
 

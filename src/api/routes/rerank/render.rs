@@ -24,7 +24,7 @@ pub(in crate::api) struct RerankList<'a> {
 pub(super) struct RerankResult<'a> {
     /// The document's place in the request.
     pub index: usize,
-    /// From 0 to 1 with `use_activation`.
+    /// The score of the document, from 0 to 1 with `use_activation`.
     pub relevance_score: f64,
     /// The document, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -140,7 +140,7 @@ struct InputTokens {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(rename = "ResponseOutputTokens"))]
 struct OutputTokens {
-    /// Up to the last token of reasoning.
+    /// Number of tokens up to the last one of reasoning.
     reasoning_tokens: usize,
 }
 

@@ -89,7 +89,7 @@ fn sliding_begin(window: usize, position: usize) -> usize {
 pub struct AttentionParts<'a> {
     pub(super) header: Header,
     pub(super) format: KvFormat,
-    /// 0: none.
+    /// The soft cap of scores; 0 if there is none.
     pub(super) soft_cap: f32,
     /// Query heads per KV head, at least 1.
     pub(super) group: usize,

@@ -223,7 +223,7 @@ mod tests {
         metadata.insert("double", 0.25f64);
         metadata.insert("flag", true);
         metadata.insert("text", "hello");
-        metadata.insert("texts", vec!["a".to_owned()]);
+        metadata.insert("strings", vec!["a".to_owned()]);
         metadata.insert("floats", vec![1.0f32]);
         metadata.insert("ints", vec![3i32]);
         metadata
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(m.f32("double"), Ok(Some(0.25)));
         assert_eq!(m.bool("flag"), Ok(Some(true)));
         assert_eq!(m.str("text"), Ok(Some("hello")));
-        assert_eq!(m.strings("texts"), Ok(Some(&["a".to_owned()][..])));
+        assert_eq!(m.strings("strings"), Ok(Some(&["a".to_owned()][..])));
         assert_eq!(m.f32s("floats"), Ok(Some(&[1.0][..])));
         assert_eq!(m.i32s("ints"), Ok(Some(&[3][..])));
         assert_eq!(m.u32("absent"), Ok(None));
@@ -263,7 +263,7 @@ mod tests {
         assert!(m.usize("negative").is_err());
         assert!(m.f32("int").is_err());
         assert!(m.bool("int").is_err());
-        assert!(m.str("texts").is_err());
+        assert!(m.str("strings").is_err());
         let floats = message(m.i32s("floats").unwrap_err());
         assert!(
             floats.ends_with("must be an array of i32, not an array of 1 f32"),

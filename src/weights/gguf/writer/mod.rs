@@ -239,8 +239,8 @@ fn encode_array(out: &mut Vec<u8>, array: &MetadataArray) {
                     out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
                 })*
                 MetadataArray::Bool(bools) => out.extend(bools.iter().map(|&v| u8::from(v))),
-                MetadataArray::String(texts) => {
-                    texts.iter().for_each(|text| encode_string(out, text));
+                MetadataArray::String(strings) => {
+                    strings.iter().for_each(|it| encode_string(out, it));
                 }
             }
         };
