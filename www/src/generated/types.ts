@@ -1271,7 +1271,7 @@ export type MessageOutputConfig = { format?: MessageFormat | null,
   effort?: "low" | "medium" | "high" | "xhigh" | "max" | null, };
 
 export type MessageOutputTokens = {
-  /** Up to the last token of thinking. */
+  /** Number of tokens up to the last one of thinking. */
   thinking_tokens: number, };
 
 export type MessageStopReason = "end_turn" | "max_tokens" | "stop_sequence" | "tool_use";
@@ -1314,7 +1314,7 @@ export type MessageUsage = {
   cache_creation_input_tokens: number,
   /** Tokens of the prompt that were found in the KV cache. */
   cache_read_input_tokens: number,
-  /** Thinking included. */
+  /** Tokens of the answer, including thinking. */
   output_tokens: number, output_tokens_details: MessageOutputTokens, };
 
 /** The word `"messages"`: routes that answer with messages of the assistant. */
@@ -1446,7 +1446,7 @@ export type RerankList = { object: "list", id: string,
 export type RerankResult = {
   /** The document's place in the request. */
   index: number,
-  /** From 0 to 1 with `use_activation`. */
+  /** The score of the document, from 0 to 1 with `use_activation`. */
   relevance_score: number,
   /** The document, if it was asked for. */
   document?: RerankDocument, };
@@ -1717,7 +1717,7 @@ export type ResponseObject = { id: string, object: "response",
   tool_choice: ToolChoice, tools: ResponseTool[], top_logprobs: number, user: string | null, background: false, previous_response_id: null, service_tier: "default", store: false, truncation: "disabled", };
 
 export type ResponseOutputTokens = {
-  /** Up to the last token of reasoning. */
+  /** Number of tokens up to the last one of reasoning. */
   reasoning_tokens: number, };
 
 /** A part of an item's content. */
@@ -1807,7 +1807,7 @@ export type StructuredOutputs = {
   json?: Record<string, unknown> | boolean | string | null,
   /** One JSON object. */
   json_object?: boolean | null, regex?: string | null,
-  /** Texts of which the completion is one. */
+  /** Strings of which the completion is one. */
   choice?: Array<string> | null,
   /** The grammar is in GBNF or Lark. */
   grammar?: string | null,
