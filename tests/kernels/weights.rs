@@ -227,6 +227,8 @@ fn matvec_of_a_token_does_not_depend_on_other_tokens() {
     pairs.extend(
         [TensorType::Q8_0, TensorType::Q4_0].map(|format| (format, variants.last().unwrap())),
     );
+    // All of them are reported: which variants differ says more about a driver than the first one.
+    let mut differing = Vec::new();
     for (format, &variant) in pairs {
         for (rows, cols) in sizes(format).into_iter().rev().step_by(2) {
             let [gate_gpu, gate_cpu] =
@@ -290,13 +292,16 @@ fn matvec_of_a_token_does_not_depend_on_other_tokens() {
                 for token in [0, tokens - 1] {
                     for (many, alone) in [(&a, on_gpu(token, 1)), (&b, on_cpu(token, 1))] {
                         for (many, alone) in many.iter().zip(&alone) {
-                            assert_eq!(many[token * rows..][..rows], *alone, "{token} of {what}");
+                            if many[token * rows..][..rows] != *alone {
+                                differing.push(format!("{token} of {what}"));
+                            }
                         }
                     }
                 }
             }
         }
     }
+    assert!(differing.is_empty(), "{differing:#?}");
 }
 
 #[test]
@@ -356,6 +361,7 @@ fn matmul_of_a_token_does_not_depend_on_the_tile() {
     let (gpu, mut noise) = (gpu(), Noise(15));
     let device = gpu.device();
     let (few, many) = (MAX_SMALL_TOKENS, MAX_SMALL_TOKENS + 9);
+    let mut differing = Vec::new();
     for (mut variant, format, _) in matmuls(&gpu) {
         if matches!(format, TensorType::Q4_0 | TensorType::BF16) {
             let (rows, cols) = sizes(format)[3];
@@ -372,12 +378,17 @@ fn matmul_of_a_token_does_not_depend_on_the_tile() {
             };
             let large = run(many, variant);
             for (small, large) in run(few, variant).iter().zip(&large) {
-                assert_eq!(*small, large[..few * rows], "{format:?} {variant:?}");
+                if *small != large[..few * rows] {
+                    differing.push(format!("{few} tokens {format:?} {variant:?}"));
+                }
             }
             variant.large_tiles_from = u32::MAX;
-            assert_eq!(run(many, variant), large, "{format:?} {variant:?}");
+            if run(many, variant) != large {
+                differing.push(format!("{many} tokens {format:?} {variant:?}"));
+            }
         }
     }
+    assert!(differing.is_empty(), "{differing:#?}");
 }
 
 #[test]
