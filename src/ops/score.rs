@@ -8,7 +8,7 @@ use inpage_cpu::lanes::log_sum_exp::log_sum_exp;
 
 use super::op::*;
 use crate::kernel::{Kernel, wgsl};
-use crate::sample::best;
+use crate::sample::best_tokens;
 
 /// The arguments of the op.
 #[derive(ExtensionType)]
@@ -101,7 +101,7 @@ fn row_words(logits: &[f32], next: usize, top: usize) -> Vec<u32> {
         return vec![INVALID_SCORE; score_words(top)];
     };
     let logprob = |logit: f32| (logit - normalizer).min(0.0).to_bits();
-    let best: Vec<(u32, f32)> = best(logits, top).collect();
+    let best: Vec<(u32, f32)> = best_tokens(logits, top).collect();
     let mut words = vec![logprob(logits[next])];
     words.extend(best.iter().map(|&(id, _)| id));
     words.extend(best.iter().map(|&(_, logit)| logprob(logit)));

@@ -131,7 +131,7 @@ fn sort_to(keys: &mut [u64], sorted: usize, len: usize) -> usize {
 }
 
 /// The `n` best ids of a row of logits without NaN and their logits, best first, lower ids first on ties.
-pub fn best(logits: &[f32], n: usize) -> impl Iterator<Item = (u32, f32)> {
+pub fn best_tokens(logits: &[f32], n: usize) -> impl Iterator<Item = (u32, f32)> {
     let (first, rest) = logits.split_at(n.min(logits.len()));
     let keys = (0u32..).zip(first).map(|(id, &z)| key(z, id));
     // A heap with the worst of the best so far on top.
@@ -211,9 +211,13 @@ mod tests {
         order.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]));
         for n in [0, 1, 20, 516, 517, 600] {
             let expected = order.iter().take(n).map(|&id| (id, logits[id as usize]));
-            assert!(best(&logits, n).eq(expected), "{n} of {}", logits.len());
+            assert!(
+                best_tokens(&logits, n).eq(expected),
+                "{n} of {}",
+                logits.len()
+            );
         }
-        let ids: Vec<u32> = best(&[-0.0, 0.0], 2).map(|(id, _)| id).collect();
+        let ids: Vec<u32> = best_tokens(&[-0.0, 0.0], 2).map(|(id, _)| id).collect();
         assert_eq!(ids, [0, 1]);
     }
 

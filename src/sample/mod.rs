@@ -47,7 +47,7 @@ mod temperature;
 #[cfg(test)]
 mod tests;
 
-pub use candidates::best;
+pub use candidates::best_tokens;
 pub use defaults::SamplingDefaults;
 pub use mask::TokenMask;
 pub use sampler::{Sampled, Sampler};

@@ -88,7 +88,7 @@ impl<'a> LogSoftmax<'a> {
 
     /// The best `n` ids.
     pub(super) fn top(&self, n: usize) -> Vec<(u32, f32)> {
-        candidates::best(self.logits, n)
+        candidates::best_tokens(self.logits, n)
             .map(|(id, z)| (id, self.of_logit(z)))
             .collect()
     }

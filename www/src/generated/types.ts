@@ -1233,7 +1233,7 @@ export type MessageFields = {
   tools?: MessageTool[] | null,
   /** Whether the model may or must call a tool, and which; `disable_parallel_tool_use` is a member of it. */
   tool_choice?: MessageToolChoice | null,
-  /** Whether the model thinks before it answers, if its chat template knows the variable `enable_thinking`; `adaptive` and `between_tools` are what the template does by itself. `budget_tokens` is not used. */
+  /** Whether the model thinks before it answers, if its chat template knows the variable `enable_thinking`; `adaptive` and `between_tools` are what the template does by itself. `budget_tokens` bounds the tokens of thinking. */
   thinking?: MessageThinking | null,
   /** `format` is what the text must be; `effort` is for chat templates that know the word. */
   output_config?: MessageOutputConfig | null,
@@ -1284,7 +1284,7 @@ export type MessageTextBlock = { type: "text", text: string, };
 
 /** Whether the model thinks before it answers. */
 export type MessageThinking = { "type": "enabled",
-  /** Not used. */
+  /** The maximum number of tokens of thinking. */
   budget_tokens?: number | null, } | { "type": "disabled" } | { "type": "adaptive" } | { "type": "between_tools" };
 
 /** The number of tokens of a prompt. */

@@ -34,7 +34,7 @@ fields! {
         tool_choice: Field<Shape> =
             shape("object", "MessageToolChoice").default_is("`auto` with tools"),
         /// Whether the model thinks before it answers, if its chat template knows the variable `enable_thinking`; `adaptive` and
-        /// `between_tools` are what the template does by itself. `budget_tokens` is not used.
+        /// `between_tools` are what the template does by itself. `budget_tokens` bounds the tokens of thinking.
         thinking: Field<Shape> = shape("object", "MessageThinking").default_is("disabled"),
         /// `format` is what the text must be; `effort` is for chat templates that know the word.
         output_config: Field<Shape> = shape("object", "MessageOutputConfig"),
@@ -110,7 +110,7 @@ wire_types! {
     pub(in crate::api) enum MessageThinking {
         #[ts(optional_fields = nullable)]
         Enabled {
-            /// Not used.
+            /// The maximum number of tokens of thinking.
             budget_tokens: Option<usize>,
         },
         Disabled,
