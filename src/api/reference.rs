@@ -30,8 +30,9 @@ fn rewritten(page: &str) -> String {
                 }
                 routes::field_tables(&groups)
             }
-            ("refused", "") => fields::vendors::table(fields::vendors::REFUSED),
-            ("refused", "chat") => fields::vendors::table(fields::vendors::REFUSED_IN_CHAT),
+            ("refused", "vendors") => fields::refused::table(fields::refused::OF_VENDORS),
+            ("refused", "prompts") => fields::refused::table(fields::refused::OF_PROMPTS),
+            ("refused", "answers") => fields::refused::table(fields::refused::OF_ANSWERS),
             ("switches", "") => switches::table(),
             _ => panic!("{PAGE}: nothing makes \"{what}\""),
         };

@@ -1,5 +1,5 @@
-//! Fields of chat that are vLLM's or of other routes (specification 18.1 and 18.11): echo, tokens of the prompt, truncation,
-//! and what is refused.
+//! Fields of chat that are vLLM's or of other routes (specification 18.1 and 18.11): echo, tokens of the prompt, and
+//! truncation.
 
 use serde_json::{Value, json};
 
@@ -215,56 +215,5 @@ fn the_template_knows_the_verbosity() {
             error,
             (400, "invalid_value".into(), Some("verbosity".into()))
         );
-    });
-}
-
-#[test]
-fn fields_of_other_routes_and_media_are_refused_by_name() {
-    serve_default(async |server| {
-        for (field, neutral, refused) in [
-            ("images", json!([]), json!(["data:image/png;base64,AAAA"])),
-            ("suffix", json!(""), json!("x")),
-            ("modalities", json!(["text"]), json!(["text", "audio"])),
-            (
-                "audio",
-                Value::Null,
-                json!({"voice": "alloy", "format": "wav"}),
-            ),
-            ("web_search_options", Value::Null, json!({})),
-            ("echo_last", json!(0), json!(1)),
-            ("raw_output", json!(false), json!(true)),
-            ("perf_metrics_in_response", json!(false), json!(true)),
-            ("add_special_tokens", json!(false), json!(true)),
-        ] {
-            whole(server, &json!({field: neutral})).await;
-            let error = reply(server, &json!({field: refused})).await.error();
-            let expected = (400, "unsupported_parameter".into(), Some(field.into()));
-            assert_eq!(error, expected, "{field}");
-        }
-    });
-    // Responses have none of them.
-    serve_default(async |server| {
-        for (field, value) in [
-            ("echo", json!(true)),
-            ("prompt_logprobs", json!(1)),
-            ("return_token_ids", json!(true)),
-            ("truncate_prompt_tokens", json!(2)),
-            ("functions", json!([])),
-            ("suffix", json!("x")),
-        ] {
-            let mut body = json!({"model": "default", "input": "q"});
-            body[field] = value;
-            let error = server.send(responses(&body.to_string())).await.error();
-            let expected = (400, "unsupported_parameter".into(), Some(field.into()));
-            assert_eq!(error, expected, "{field}");
-        }
-    });
-    // They are known, so that strict profiles say the same.
-    serve(json!({"unknownFields": "error"}), async |server| {
-        whole(
-            server,
-            &json!({"modalities": ["text"], "images": [], "echo": false}),
-        )
-        .await;
     });
 }

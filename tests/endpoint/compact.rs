@@ -230,3 +230,33 @@ fn a_failure_of_the_model_is_an_error_answer() {
         whole(server, &json!({})).await;
     });
 }
+
+#[test]
+fn no_next_turn_is_prepared() {
+    // The prompt has 25 tokens, less than a page of 32; with the answer it has more.
+    const TEMPLATE: &str =
+        "{% for m in messages %}<|sep|>{{ m.role[0] }}{{ m.content[:20] }}{% endfor %}<|sep|>a";
+    // The model goes on after the last letter of the prompt.
+    let (question, answer) = ("1".repeat(20), "bcdefghijkl");
+    for (is_compaction, expected) in [(true, 0), (false, 32)] {
+        serve_default(async |server| {
+            server.set_template(Some(TEMPLATE));
+            server.plan.say(bytes("abcdefghijkl"));
+            match is_compaction {
+                true => drop(whole(server, &json!({"input": question})).await),
+                false => {
+                    let body = json!({"model": "default", "input": question});
+                    let reply = server.send(responses(&body.to_string())).await;
+                    assert_eq!(reply.status, 200, "{}", reply.text());
+                }
+            }
+            // The engine is idle now.
+            for _ in 0..20 {
+                yield_now().await;
+            }
+            let next = json!([user(&question), said(answer), user("b")]);
+            let usage = response(server, &next).await.json()["usage"].clone();
+            assert_eq!(usage["input_tokens_details"]["cached_tokens"], expected);
+        });
+    }
+}

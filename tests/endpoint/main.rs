@@ -27,6 +27,7 @@ mod messages;
 mod objects;
 mod open_responses;
 mod profiles;
+mod refused;
 mod rerank;
 mod responses;
 mod resumed;

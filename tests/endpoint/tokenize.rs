@@ -417,7 +417,7 @@ fn unknown_fields_follow_the_switch() {
             server,
             "apply-template",
             both,
-            "unknown_parameter",
+            "unsupported_parameter",
             "prompt",
         )
         .await;

@@ -23,6 +23,8 @@ fields! {
         /// The amount of thinking, if the model's chat template knows the word; `none` and `minimal` switch thinking off
         /// where the template can.
         reasoning_effort: Field<Words> = words(EFFORTS),
+        /// The length that the text should have, if the chat template knows the word.
+        verbosity: Field<Words> = words(&["low", "medium", "high"]),
         /// End the prompt with the beginning of the assistant's message.
         add_generation_prompt: Field<Flag> =
             flag().default_is("true, and false with `continue_final_message`").of("vLLM"),
@@ -147,14 +149,16 @@ pub(in crate::api) fn read(
             "continue_final_message and add_generation_prompt cannot be combined",
         ));
     }
+    let variables = fields.object(ConversationFields::chat_template_kwargs.name)?;
+    let mut variables = variables.cloned().unwrap_or_default();
+    if let Some(verbosity) = ConversationFields::verbosity.read(fields, switches)? {
+        variables.entry("verbosity").or_insert(verbosity.into());
+    }
     Ok(Conversation {
         messages,
         template: switches.chat_template.clone(),
         tools: tools.iter().filter(is_usable).cloned().collect(),
-        variables: fields
-            .object(ConversationFields::chat_template_kwargs.name)?
-            .cloned()
-            .unwrap_or_default(),
+        variables,
         reasoning_effort: ConversationFields::reasoning_effort.read(fields, switches)?,
         add_generation_prompt: add_generation_prompt.unwrap_or(!continues_final_message),
         continues_final_message,

@@ -7,6 +7,8 @@ mod chat;
 mod completions;
 mod embeddings;
 mod health;
+#[cfg(test)]
+mod known_fields;
 mod messages;
 mod models;
 mod prompt_listing;

@@ -74,6 +74,8 @@ export type ChatCompletionFields = {
   chat_template_kwargs?: Record<string, unknown> | null,
   /** The amount of thinking, if the model's chat template knows the word; `none` and `minimal` switch thinking off where the template can. */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
+  /** The length that the text should have, if the chat template knows the word. */
+  verbosity?: "low" | "medium" | "high" | null,
   /** End the prompt with the beginning of the assistant's message. */
   add_generation_prompt?: boolean | null,
   /** Continue the last message instead of beginning one. */
@@ -88,8 +90,6 @@ export type ChatCompletionFields = {
   logprobs_mode?: "raw" | "processed" | null,
   /** Put the last message's content before that of the answer, if it is of the assistant or `add_generation_prompt` is false. */
   echo?: boolean | null,
-  /** The length that the text should have, if the chat template knows the word. */
-  verbosity?: "low" | "medium" | "high" | null,
   /** Name tokens by their ids in `logprobs`, and return `token_ids`. */
   return_tokens_as_token_ids?: boolean | null,
   /** Return `token_ids` and `prompt_token_ids`. */
@@ -393,7 +393,17 @@ export type CompactFields = {
   /** Not used. */
   timings_per_token?: unknown,
   /** Not used. */
-  prompt_cache_options?: unknown, };
+  prompt_cache_options?: unknown,
+  /** Not used: a summary has one part. */
+  include?: unknown,
+  /** Not used: no reasoning is asked for. */
+  reasoning?: unknown,
+  /** Not used: the summary is plain text. */
+  text?: unknown,
+  /** Not used: a summary calls no tools. */
+  tool_choice?: unknown,
+  /** Not used: a summary calls no tools. */
+  tools?: unknown, };
 
 /** A completion, or a chunk of a streamed one. */
 export type Completion = {
@@ -499,11 +509,15 @@ export type CompletionFields = {
   /** The fewest tokens that are guessed at once. */
   "speculative.n_min"?: number | null,
   /** Not used: it is about chat templates. */
+  chat_template_kwargs?: unknown,
+  /** Not used: it is about chat templates. */
   reasoning_effort?: unknown,
   /** Not used: it is about chat templates. */
   reasoning_history?: unknown,
   /** Not used: it is about chat templates. */
   thinking?: unknown,
+  /** Not used: it is about chat templates. */
+  verbosity?: unknown,
   /** The maximum number of tokens of a completion; 0 generates nothing. */
   max_tokens?: number | null,
   /** The same as `max_tokens`; if several of its names are given, they must be equal. */
@@ -1924,6 +1938,8 @@ export type TemplateFields = {
   chat_template_kwargs?: Record<string, unknown> | null,
   /** The amount of thinking, if the model's chat template knows the word; `none` and `minimal` switch thinking off where the template can. */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
+  /** The length that the text should have, if the chat template knows the word. */
+  verbosity?: "low" | "medium" | "high" | null,
   /** End the prompt with the beginning of the assistant's message. */
   add_generation_prompt?: boolean | null,
   /** Continue the last message instead of beginning one. */
@@ -2004,6 +2020,8 @@ export type TokenizeFields = {
   chat_template_kwargs?: Record<string, unknown> | null,
   /** The amount of thinking, if the model's chat template knows the word; `none` and `minimal` switch thinking off where the template can. */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
+  /** The length that the text should have, if the chat template knows the word. */
+  verbosity?: "low" | "medium" | "high" | null,
   /** End the prompt with the beginning of the assistant's message. */
   add_generation_prompt?: boolean | null,
   /** Continue the last message instead of beginning one. */

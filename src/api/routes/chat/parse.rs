@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::api::fields::kinds::{Count, Flag, Word, Words, count, flag, words};
+use crate::api::fields::kinds::{Count, Flag, Word, count, flag};
 use crate::api::fields::{
     Body, Constraint, Conversation, Field, Fields, Form, Or, Streaming, TruncationSide,
     UnknownFieldPolicy, candidates, constraints, conversation, drafting, fields, functions, length,
-    logprobs, model, out_of_range, prompt_tokens, request, restrictions, sampling, streaming,
-    structured_outputs, tools, vendors,
+    logprobs, model, out_of_range, prompt_tokens, refused, request, restrictions, sampling,
+    streaming, structured_outputs, tools, vendors,
 };
 use crate::api::plan::{MessageRequest, Plan};
 use crate::api::switches::Switches;
@@ -26,8 +26,6 @@ fields! {
         /// Put the last message's content before that of the answer, if it is of the assistant or `add_generation_prompt` is
         /// false.
         echo: Or<Flag> = flag().or(false).of("vLLM"),
-        /// The length that the text should have, if the chat template knows the word.
-        verbosity: Field<Words> = words(&["low", "medium", "high"]),
     }
 }
 
@@ -55,10 +53,7 @@ request! {
 
 /// The names of all fields of the route.
 pub(super) fn known_fields() -> impl Iterator<Item = &'static str> {
-    let refused = vendors::REFUSED_IN_CHAT.iter().map(|field| field.name);
-    ChatCompletionFields::names()
-        .chain(vendors::refused_names())
-        .chain(refused)
+    ChatCompletionFields::names().chain(refused::names())
 }
 
 /// The delivery of the answer.
@@ -80,7 +75,7 @@ pub(super) fn parse(
     mut warn_unknown: impl FnMut(&str),
 ) -> Result<(Plan, Delivery)> {
     let mut unknown = UnknownFieldPolicy::new(switches, &mut warn_unknown);
-    let mut fields = checked_fields(body, switches, &mut unknown)?;
+    let mut fields = checked_fields(body, &mut unknown)?;
     let model = model::read(&fields, switches)?;
     let Turn {
         conversation,
@@ -121,19 +116,11 @@ pub(super) fn parse(
     Ok((plan, delivery))
 }
 
-/// The fields of a body, without fields that only vendors know and without unknown ones that the switches refuse.
-fn checked_fields(
-    body: &[u8],
-    switches: &Switches,
-    unknown: &mut UnknownFieldPolicy<'_>,
-) -> Result<Fields> {
-    let Body { fields, prompts } = Body::parse(body, switches.max_prompts, false)?;
-    if prompts.is_some() {
-        unknown.report("prompt")?;
-    }
+/// The fields of a body, without those that are refused by name and unknown ones that the switches refuse.
+fn checked_fields(body: &[u8], unknown: &mut UnknownFieldPolicy<'_>) -> Result<Fields> {
+    let fields = Body::parse_fields(body)?;
     unknown.check(fields.names(), known_fields)?;
-    vendors::check(&fields)?;
-    vendors::check_in_chat(&fields)?;
+    refused::check(&fields, ChatCompletionFields::names)?;
     Ok(fields)
 }
 
@@ -160,10 +147,6 @@ fn turn(fields: &mut Fields, switches: &Switches, now: LocalTime) -> Result<Turn
     // A message has one call in the older form.
     if has_functions {
         conversation.parallel_tool_calls = Some(false);
-    }
-    if let Some(verbosity) = ChatOwnFields::verbosity.read(fields, switches)? {
-        let variables = &mut conversation.variables;
-        variables.entry("verbosity").or_insert(verbosity.into());
     }
     Ok(Turn {
         conversation,

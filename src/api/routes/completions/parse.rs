@@ -8,7 +8,7 @@ use crate::api::fields::kinds::{
 use crate::api::fields::{
     Body, Field, Fields, Form, Or, Prompt, Streaming, UnknownFieldPolicy, candidates, constraints,
     drafting, fields, images, length, logprobs, missing, model, out_of_range, prompt_tokens,
-    request, restrictions, sampling, streaming, structured_outputs, tools, vendors,
+    refused, request, restrictions, sampling, streaming, structured_outputs, tools, vendors,
 };
 use crate::api::plan::{Plan, Suffix};
 use crate::api::switches::{SuffixMode, Switches};
@@ -53,11 +53,15 @@ fields! {
     #[allow(dead_code)]
     UnusedTemplateFields {
         /// Not used: it is about chat templates.
+        chat_template_kwargs: Field<Shape> = unused().of("vLLM"),
+        /// Not used: it is about chat templates.
         reasoning_effort: Field<Shape> = unused(),
         /// Not used: it is about chat templates.
         reasoning_history: Field<Shape> = unused().of("Fireworks"),
         /// Not used: it is about chat templates.
         thinking: Field<Shape> = unused().of("Fireworks"),
+        /// Not used: it is about chat templates.
+        verbosity: Field<Shape> = unused(),
     }
 }
 
@@ -88,7 +92,7 @@ request! {
 
 /// The names of all fields of the route.
 pub(super) fn known_fields() -> impl Iterator<Item = &'static str> {
-    CompletionFields::names().chain(vendors::refused_names())
+    CompletionFields::names().chain(refused::names())
 }
 
 /// Parses and validates a body. `warn_unknown` is called with the name of each ignored field.
@@ -100,7 +104,7 @@ pub(super) fn parse(
     let mut unknown = UnknownFieldPolicy::new(switches, &mut warn_unknown);
     let Body { fields, prompts } = Body::parse(body, switches.max_prompts, switches.mixed_prompts)?;
     unknown.check(fields.names(), known_fields)?;
-    vendors::check(&fields)?;
+    refused::check(&fields, CompletionFields::names)?;
     let model = model::read(&fields, switches)?;
     let prompts = prompts.ok_or_else(|| missing(PromptFields::prompt.name))??;
     let suffix = suffix(&fields, switches, &prompts)?;

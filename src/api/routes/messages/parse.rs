@@ -3,12 +3,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::request::{MessageOwnFields, UNSUPPORTED, known_fields};
+use super::request::{MessageFields, MessageOwnFields, known_fields};
 use crate::api::error::rename_param;
 use crate::api::fields::{
     Body, Constraint, Fields, Form, UnknownFieldPolicy, blocks, constraints, drafting,
-    invalid_type, invalid_value, length, missing, model, restrictions, sampling, shorten,
-    streaming, tools, vendors,
+    invalid_type, invalid_value, length, missing, model, refused, restrictions, sampling, shorten,
+    streaming, tools,
 };
 use crate::api::plan::{MessagePlan, MessageRequest, Plan};
 use crate::api::switches::Switches;
@@ -59,8 +59,7 @@ pub(super) fn parse(
     let mut unknown = UnknownFieldPolicy::new(switches, &mut warn_unknown);
     let fields = Body::parse_fields(body)?;
     unknown.check(fields.names(), known_fields)?;
-    vendors::check(&fields)?;
-    check_unsupported(&fields)?;
+    refused::check(&fields, MessageFields::names)?;
     let model = model::read(&fields, switches)?;
     let choice = Choice::read(&fields)?;
     let format = format(&fields)?;
@@ -114,20 +113,6 @@ fn limits(fields: &Fields, switches: &Switches, usage: Use) -> Result<length::Le
         length.stop = stop;
     }
     Ok(length)
-}
-
-fn check_unsupported(fields: &Fields) -> Result<()> {
-    for (name, reason) in UNSUPPORTED {
-        match fields.get(name) {
-            None => {}
-            Some(Value::Array(elements)) if elements.is_empty() => {}
-            Some(_) => {
-                let message = format!("{name} is not supported: {reason}");
-                return Err(fault(RequestFault::UnsupportedParameter, name, message));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// `tool_choice`.

@@ -5,8 +5,8 @@ use crate::api::fields::kinds::{
     Count, Number, Shape, Strings, count, number, shape, strings, unused,
 };
 use crate::api::fields::{
-    Field, Or, blocks, constraints, drafting, fields, length, model, request, restrictions,
-    sampling, streaming, structured_outputs, vendors, wire_types,
+    Field, Or, blocks, constraints, drafting, fields, length, model, refused, request,
+    restrictions, sampling, streaming, structured_outputs, vendors, wire_types,
 };
 use crate::api::switches::SamplingBounds;
 
@@ -135,17 +135,7 @@ wire_types! {
     }
 }
 
-/// Fields that need Anthropic's servers. Null and empty arrays change nothing.
-pub(super) const UNSUPPORTED: &[(&str, &str)] = &[
-    ("container", "nothing runs code"),
-    ("context_management", "the context is not edited"),
-    ("mcp_servers", "no servers are called"),
-];
-
 /// The names of all fields of the route.
 pub(super) fn known_fields() -> impl Iterator<Item = &'static str> {
-    let unsupported = UNSUPPORTED.iter().map(|(name, _)| *name);
-    MessageFields::names()
-        .chain(vendors::refused_names())
-        .chain(unsupported)
+    MessageFields::names().chain(refused::names())
 }

@@ -447,9 +447,11 @@ fn a_format_constrains_the_text() {
         config(json!({"type": "json_schema", "schema": 1})),
         is(InvalidSchema, "output_config")
     );
-    // The fields of Responses and chat are unknown here.
-    let unknown = json!({"text": {"format": {"type": "x"}}, "response_format": {"type": "x"}});
-    assert_eq!(plan(unknown).unwrap().constraint, Constraint::None);
+    // Those of responses and chat are other fields.
+    for name in ["text", "response_format"] {
+        let other = refused(json!({name: {"type": "json_object"}}));
+        assert_eq!(other, is(UnsupportedParameter, name));
+    }
 }
 
 #[test]
@@ -531,7 +533,7 @@ fn what_needs_a_server_is_refused() {
 
 #[test]
 fn unknown_fields_are_reported() {
-    let body = body(json!({"zebra": 1, "input": "x", "output_config": {"mode": "x"}}));
+    let body = body(json!({"zebra": 1, "input": null, "output_config": {"mode": "x"}}));
     let mut warned = Vec::new();
     let warn = |name: &str| warned.push(name.to_owned());
     let now = LocalTime::new(0, 0);
@@ -543,7 +545,7 @@ fn unknown_fields_are_reported() {
         warn,
     )
     .unwrap();
-    assert_eq!(warned, ["zebra", "input", "output_config.mode"]);
+    assert_eq!(warned, ["zebra", "output_config.mode"]);
     assert!(parse_body(body.as_bytes(), &Switches::profile("openai").unwrap()).is_err());
 }
 

@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 
 use super::RENAMED;
 use super::object::{ResponseUsage, Status};
-use super::parse::check_unsupported;
-use super::request::UnusedResponseFields;
+use super::parse::STORED;
+use super::request::{ResponseFields, UnusedResponseFields};
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{fault, rename_param};
+use crate::api::fields::kinds::{Shape, unused};
 use crate::api::fields::{
-    Body, Constraint, Fields, UnknownFieldPolicy, compaction, drafting, input, length, model,
-    request, restrictions, sampling, vendors,
+    Body, Constraint, Field, Fields, UnknownFieldPolicy, compaction, drafting, fields, input,
+    length, model, refused, request, restrictions, sampling, vendors,
 };
 use crate::api::http::{Request, Response};
 use crate::api::json::to_json;
@@ -39,6 +40,23 @@ pub(in crate::api) static ROUTE: Route = Route {
     fields: CompactFields::listed,
 };
 
+fields! {
+    /// Accepted and not used: clients send the fields of a turn along.
+    #[allow(dead_code)]
+    UnusedCompactFields {
+        /// Not used: a summary has one part.
+        include: Field<Shape> = unused(),
+        /// Not used: no reasoning is asked for.
+        reasoning: Field<Shape> = unused(),
+        /// Not used: the summary is plain text.
+        text: Field<Shape> = unused(),
+        /// Not used: a summary calls no tools.
+        tool_choice: Field<Shape> = unused(),
+        /// Not used: a summary calls no tools.
+        tools: Field<Shape> = unused(),
+    }
+}
+
 request! {
     /// A request to compact a conversation; `docs/api.md` says what each field means.
     CompactFields:
@@ -46,20 +64,11 @@ request! {
         input::InputFields,
         vendors::VendorFields,
         UnusedResponseFields,
+        UnusedCompactFields,
 }
 
 /// The maximum number of tokens that the model may write, reasoning included.
 const MAX_TOKENS: usize = 2048;
-
-/// Fields of `/responses` that would change the answer.
-const UNSUPPORTED: &[(&str, &str)] = &[
-    ("conversation", "no conversations are stored"),
-    (
-        "previous_response_id",
-        "no answers are stored: send the items",
-    ),
-    ("stream", "a compaction is not streamed"),
-];
 
 /// A compacted conversation.
 #[derive(Serialize)]
@@ -138,7 +147,9 @@ fn parse(
 ) -> Result<(Plan, Vec<Vec<KeptPart>>)> {
     let fields = Body::parse_fields(body)?;
     UnknownFieldPolicy::new(switches, &mut warn_unknown).check(fields.names(), known_fields)?;
-    check_unsupported(&fields, UNSUPPORTED)?;
+    refused::check(&fields, CompactFields::names)?;
+    refused::check_each(&fields, &STORED)?;
+    check_settings(&fields)?;
     let model = model::read(&fields, switches)?;
     let mut conversation = input::read(&fields, Vec::new(), switches, now)?;
     compaction::ask(&mut conversation.messages);
@@ -161,8 +172,22 @@ fn parse(
 
 /// The names of all fields of the route.
 fn known_fields() -> impl Iterator<Item = &'static str> {
-    let unsupported = UNSUPPORTED.iter().map(|(name, _)| *name);
-    CompactFields::names().chain(unsupported)
+    ResponseFields::names()
+        .chain(CompactFields::names())
+        .chain(refused::names())
+}
+
+/// Refuses the fields that set how a response is written: a summary has settings of its own.
+fn check_settings(fields: &Fields) -> Result<()> {
+    let is_own = |name: &str| CompactFields::names().any(|own| own == name);
+    for name in ResponseFields::names().filter(|name| !is_own(name)) {
+        if fields.get(name).is_some_and(|value| *value != false) {
+            let message =
+                format!("{name} is not supported: every summary is written in the same way");
+            return Err(fault(RequestFault::UnsupportedParameter, name, message));
+        }
+    }
+    Ok(())
 }
 
 /// The settings of every summary: the same conversation has the same one, and what the context leaves may be short. Small models

@@ -4,12 +4,12 @@
 use serde_json::{Map, Value, json};
 
 use super::echo::{Echo, ResponseReasoning, ResponseTextConfig};
-use super::request::{ResponseOwnFields, UNSUPPORTED, known_fields};
+use super::request::{ResponseFields, ResponseOwnFields, known_fields};
 use crate::api::error::rename_param;
 use crate::api::fields::{
     Body, Fields, Form, UnknownFieldPolicy, constraints, conversation, drafting, input,
-    invalid_type, invalid_value, length, model, restrictions, sampling, shorten, streaming, tools,
-    vendors,
+    invalid_type, invalid_value, length, model, refused, restrictions, sampling, shorten,
+    streaming, tools,
 };
 use crate::api::plan::{MessageRequest, Plan};
 use crate::api::switches::Switches;
@@ -27,6 +27,13 @@ const FOREIGN_INCLUDES: &[&str] = &[
     "message.input_image.image_url",
     "web_search_call.action.sources",
     "web_search_call.results",
+];
+
+/// Fields that need a server which keeps answers.
+pub(super) const STORED: [refused::Refused; 2] = [
+    refused::off(ResponseOwnFields::store.name).instead("no answers are stored"),
+    refused::off(ResponseOwnFields::background.name)
+        .instead("answers are given at once, not later"),
 ];
 
 /// Properties of the answer that the plan does not have.
@@ -111,8 +118,8 @@ pub(super) fn parse(
 fn read_fields(body: &[u8], unknown: &mut UnknownFieldPolicy<'_>) -> Result<Fields> {
     let fields = Body::parse_fields(body)?;
     unknown.check(fields.names(), known_fields)?;
-    vendors::check(&fields)?;
-    check_unsupported(&fields, UNSUPPORTED)?;
+    refused::check(&fields, ResponseFields::names)?;
+    refused::check_each(&fields, &STORED)?;
     Ok(fields)
 }
 
@@ -138,20 +145,6 @@ fn check_truncation(fields: &Fields) -> Result<()> {
         let message = "truncation: items are not dropped from the input; \"disabled\" refuses an input that is too long";
         let kind = RequestFault::UnsupportedParameter;
         return Err(fault(kind, TRUNCATION, message));
-    }
-    Ok(())
-}
-
-/// Refuses the fields of a list of names and reasons, unless they are null or false.
-pub(super) fn check_unsupported(fields: &Fields, unsupported: &[(&str, &str)]) -> Result<()> {
-    for (name, reason) in unsupported {
-        match fields.get(name) {
-            None | Some(Value::Bool(false)) => {}
-            Some(_) => {
-                let message = format!("{name} is not supported: {reason}");
-                return Err(fault(RequestFault::UnsupportedParameter, name, message));
-            }
-        }
     }
     Ok(())
 }

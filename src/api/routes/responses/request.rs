@@ -4,7 +4,7 @@ use crate::api::fields::kinds::{Count, Shape, Text, Word, count, shape, text, un
 #[cfg(test)]
 use crate::api::fields::tools;
 use crate::api::fields::{
-    Field, Or, constraints, drafting, fields, input, length, logprobs, model, request,
+    Field, Or, constraints, drafting, fields, input, length, logprobs, model, refused, request,
     restrictions, sampling, streaming, structured_outputs, vendors, wire_types,
 };
 use crate::engine::generation::LogprobsMode;
@@ -131,46 +131,7 @@ wire_types! {
     }
 }
 
-/// Fields of other routes, and those that need a server which keeps answers or runs more than the model. Null and false
-/// change nothing.
-pub(super) const UNSUPPORTED: &[(&str, &str)] = &[
-    (
-        ResponseOwnFields::background.name,
-        "answers are given at once, not later",
-    ),
-    (
-        "context_management",
-        "POST /responses/compact compacts a conversation",
-    ),
-    ("conversation", "no conversations are stored"),
-    ("moderation", "there is no moderation model"),
-    (
-        "previous_response_id",
-        "no answers are stored: send the items",
-    ),
-    ("prompt", "there are no stored prompts"),
-    (ResponseOwnFields::store.name, "no answers are stored"),
-    ("echo", "only chat and completions have it"),
-    ("images", "send parts of the type input_image"),
-    ("suffix", "only completions have it"),
-    ("prompt_logprobs", "only chat and completions have it"),
-    ("return_token_ids", "only chat and completions have it"),
-    (
-        "return_tokens_as_token_ids",
-        "only chat and completions have it",
-    ),
-    (
-        "truncate_prompt_tokens",
-        "items are not dropped from the input",
-    ),
-    ("functions", "send tools"),
-    ("function_call", "send tool_choice"),
-];
-
 /// The names of all fields of the route.
 pub(super) fn known_fields() -> impl Iterator<Item = &'static str> {
-    let unsupported = UNSUPPORTED.iter().map(|(name, _)| *name);
-    ResponseFields::names()
-        .chain(vendors::refused_names())
-        .chain(unsupported)
+    ResponseFields::names().chain(refused::names())
 }

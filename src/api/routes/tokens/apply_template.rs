@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{conversation, ready, report_unknown};
+use super::{check_fields, conversation, ready};
 use crate::Result;
 use crate::api::endpoint::Endpoint;
 use crate::api::fields::{Body, conversation as messages, functions, model, request, tools};
@@ -42,16 +42,8 @@ pub(in crate::api) struct RenderedTemplate {
 
 /// Answers the request.
 async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
-    let Body {
-        mut fields,
-        prompts,
-    } = Body::parse(&request.body, 1, false)?;
-    let prompt = prompts.is_some().then_some("prompt");
-    report_unknown(
-        endpoint,
-        fields.names().chain(prompt),
-        TemplateFields::names,
-    )?;
+    let mut fields = Body::parse_fields(&request.body)?;
+    check_fields(endpoint, &fields, TemplateFields::names)?;
     let name = model::read(&fields, &endpoint.switches)?;
     let chat = conversation(endpoint, &mut fields)?;
     model::check_user(&fields)?;

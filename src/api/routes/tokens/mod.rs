@@ -8,7 +8,7 @@ pub(super) mod tokenize;
 use crate::Result;
 use crate::api::endpoint::Endpoint;
 use crate::api::fields::{
-    Conversation, Fields, Form, UnknownFieldPolicy, conversation, functions, tools,
+    Conversation, Fields, Form, UnknownFieldPolicy, conversation, functions, refused, tools,
 };
 use crate::api::models::PromptTokenizer;
 use crate::api::run::Deadline;
@@ -52,6 +52,21 @@ fn conversation(endpoint: &Endpoint, fields: &mut Fields) -> Result<Conversation
         chat.parallel_tool_calls = Some(false);
     }
     Ok(chat)
+}
+
+/// Refuses fields that would change the prompt, and reports those that the route does not know: `own` are the names of its own.
+fn check_fields<Own: Iterator<Item = &'static str>>(
+    endpoint: &Endpoint,
+    fields: &Fields,
+    own: fn() -> Own,
+) -> Result<()> {
+    refused::check_prompt(fields, own)?;
+    let is_refused = |name: &&str| refused::prompt_names().any(|refused| refused == *name);
+    report_unknown(
+        endpoint,
+        fields.names().filter(|name| !is_refused(name)),
+        own,
+    )
 }
 
 /// Reports the members of a body, `names`, that are not `known`.

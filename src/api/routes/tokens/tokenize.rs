@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{conversation, ready, report_unknown};
+use super::{check_fields, conversation, ready};
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{fault, rename_param};
 use crate::api::fields::images::RequestImages;
@@ -120,7 +120,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
         mut fields,
         prompts,
     } = Body::parse_with(&request.body, prompt)?;
-    report_unknown(endpoint, fields.names(), TokenizeFields::names)?;
+    check_fields(endpoint, &fields, TokenizeFields::names)?;
     let switches = &endpoint.switches;
     let name = model::read(&fields, switches)?;
     let (field, mut prompt) = prompt_of(endpoint, &mut fields, prompts)?;
