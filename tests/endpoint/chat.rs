@@ -539,7 +539,16 @@ fn arguments_follow_parameters_and_a_cut_call_is_a_call() {
         server
             .plan
             .say([vec![PRE], invalid, vec![PRE + 1]].concat());
-        for choice in ["required", "auto"] {
+        let of_chat = json!([{"type": "function", "function": {"name": "f"}}]);
+        let of_responses = json!([{"type": "function", "name": "f"}]);
+        for choice in [
+            json!("required"),
+            json!("auto"),
+            json!({"type": "function", "function": {"name": "f"}}),
+            json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": of_chat}}),
+            json!({"type": "allowed_tools", "mode": "required", "tools": of_responses}),
+            json!({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": of_chat}}),
+        ] {
             let members = json!({"max_tokens": null, "tools": tool, "tool_choice": choice,
                 "parallel_tool_calls": false});
             let object = whole(server, &members).await;

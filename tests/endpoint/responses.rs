@@ -240,6 +240,21 @@ fn a_response_repeats_its_request() {
         for (name, value) in members.as_object().unwrap() {
             assert_eq!(object[name], *value, "{name}");
         }
+        // The forms of chat become those of responses.
+        let tools = json!([{"type": "function", "name": "f"}]);
+        let nested = json!({"type": "function", "function": {"name": "f"}});
+        let allowed = json!({"type": "allowed_tools", "mode": "auto", "tools": tools});
+        for (choice, repeated) in [
+            (nested.clone(), tools[0].clone()),
+            (allowed.clone(), allowed.clone()),
+            (
+                json!({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [nested]}}),
+                allowed,
+            ),
+        ] {
+            let object = whole(server, &json!({"tools": tools, "tool_choice": choice})).await;
+            assert_eq!(object["tool_choice"], repeated);
+        }
         let schema = json!({"type": "object", "properties": {}});
         let members = json!({"type": "json_schema", "schema": schema});
         let object = whole(server, &json!({"text": {"format": members}})).await;

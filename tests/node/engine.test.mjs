@@ -116,10 +116,26 @@ describe("an engine with the embedded model", () => {
   after(() => engine?.dispose());
 
   test("computes on the CPU and reports it", async () => {
-    const { device, model, adapter, storage } = await engine.info();
+    const { device, model, adapter, storage, tools } = await engine.info();
     assert.deepEqual([device, model, storage], ["cpu", "tales", undefined]);
+    assert.equal(tools ?? null, null, "it has no chat template");
     assert.ok(adapter.length > 0);
     assert.equal(phases.at(-1), "ready");
+  });
+
+  test("says how tools get into prompts", async () => {
+    const words = "{% for message in messages %}{{ message.content }}{% endfor %}";
+    for (const [chatTemplate, expected] of [
+      [words, "generic"],
+      [`{% for tool in tools %}{{ tool.function.name }}{% endfor %}${words}`, "template"],
+    ]) {
+      const other = await createEngine({ endpoint: { chatTemplate } });
+      try {
+        assert.equal((await other.info()).tools, expected);
+      } finally {
+        await other.dispose();
+      }
+    }
   });
 
   test("has threads, which change no bit of an answer", async () => {

@@ -1713,7 +1713,7 @@ export type ResponseItem = { "type": "reasoning", id: string, status: ResponseSt
   arguments: string, };
 
 /** A part of a message of the user. */
-export type ResponseKeptPart = { "type": "input_text", text: string, } | { "type": "input_image", image_url: string, detail: string, };
+export type ResponseKeptPart = { "type": "input_text", text: string, } | { "type": "input_image", image_url: string, detail: "low" | "high" | "auto", };
 
 /** A response. */
 export type ResponseObject = { id: string, object: "response",

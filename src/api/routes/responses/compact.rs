@@ -111,8 +111,14 @@ enum CompactedItem {
 #[cfg_attr(test, ts(rename = "ResponseKeptPart"))]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum KeptPart {
-    InputText { text: String },
-    InputImage { image_url: String, detail: String },
+    InputText {
+        text: String,
+    },
+    InputImage {
+        image_url: String,
+        #[cfg_attr(test, ts(type = "\"low\" | \"high\" | \"auto\""))]
+        detail: &'static str,
+    },
 }
 
 /// Answers the request.
@@ -232,14 +238,19 @@ impl KeptPart {
     /// A part that was given.
     fn of(part: &Value) -> KeptPart {
         let string = |member: &Value| member.as_str().map(str::to_owned);
+        // It has no effect, and others do not exist.
+        let detail = |member: &Value| {
+            let mut known = ["low", "high", "auto"].into_iter();
+            known.find(|known| member == known)
+        };
         let image = &part["image_url"];
         match string(&part["text"]).or(string(&part["refusal"])) {
             Some(text) => KeptPart::InputText { text },
             None => KeptPart::InputImage {
                 image_url: string(image).or(string(&image["url"])).unwrap_or_default(),
-                detail: string(&part["detail"])
-                    .or(string(&image["detail"]))
-                    .unwrap_or_else(|| "auto".to_owned()),
+                detail: detail(&part["detail"])
+                    .or(detail(&image["detail"]))
+                    .unwrap_or("auto"),
             },
         }
     }
@@ -342,9 +353,9 @@ mod tests {
                 {"type": "image_url", "image_url": {"url": url}}]},
             {"type": "compaction", "encrypted_content": compaction::encode("g")},
         ]);
-        let image = |detail: &str| KeptPart::InputImage {
+        let image = |detail: &'static str| KeptPart::InputImage {
             image_url: url.to_owned(),
-            detail: detail.to_owned(),
+            detail,
         };
         let (plan, kept) = parsed(json!({"input": input})).unwrap();
         assert_eq!(

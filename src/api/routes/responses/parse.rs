@@ -123,10 +123,31 @@ fn read_fields(body: &[u8], unknown: &mut UnknownFieldPolicy<'_>) -> Result<Fiel
     Ok(fields)
 }
 
-/// The choice of the request, which the answer repeats.
+/// The choice of the request, which the answer repeats. The forms of chat, with members of their own, become those of
+/// responses.
 fn tool_choice(fields: &Fields) -> Value {
-    let choice = fields.get(ResponseOwnFields::tool_choice.name);
-    choice.cloned().unwrap_or("auto".into())
+    let Some(choice) = fields.get(ResponseOwnFields::tool_choice.name) else {
+        return "auto".into();
+    };
+    let mut choice = choice.clone();
+    flatten(&mut choice, "allowed_tools");
+    let tools = choice.get_mut("tools").and_then(Value::as_array_mut);
+    for tool in tools.into_iter().flatten() {
+        flatten(tool, "function");
+    }
+    flatten(&mut choice, "function");
+    choice
+}
+
+/// Replaces the member `name` of an object by its members, if it is an object.
+fn flatten(object: &mut Value, name: &str) {
+    let Some(members) = object.as_object_mut() else {
+        return;
+    };
+    if let Some(Value::Object(own)) = members.get(name).cloned() {
+        members.shift_remove(name);
+        members.extend(own);
+    }
 }
 
 /// The number of most likely tokens that are listed per position.
