@@ -494,13 +494,15 @@ async function isProvided(tally, name, find, packages) {
  */
 async function rustModules(tally, modules) {
   await requireRust();
+  // Compiling this crate takes half as long then. Dependencies keep their levels, so they are those of all tests.
+  const unoptimized = { CARGO_PROFILE_DEV_OPT_LEVEL: "0", ...process.env };
   const programs = rustTestNames();
   for (const module of modules) {
     const [program, ...path] = module.split("::");
     const isProgram = programs.includes(program);
     const tests = isProgram ? ["--test", program] : ["--lib"];
     const filter = isProgram ? path.join("::") : module;
-    const env = GPU_TESTS.includes(program) ? await gpuEnv() : {};
+    const env = GPU_TESTS.includes(program) ? await gpuEnv() : unoptimized;
     await cargoTest(tally, module, [...HOOKS, ...tests, "--", filter], env);
   }
 }

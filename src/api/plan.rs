@@ -4,7 +4,7 @@
 use super::fields::images::RequestImages;
 use super::fields::{
     Constraint, Conversation, Drafting, KeptTokens, Length, Logprobs, Prompt, PromptTokens,
-    Restrictions, Sampling,
+    Restrictions, Sampling, ThinkingBudget,
 };
 use super::models::{ReadyModel, ToolPrompts};
 use super::switches::LogprobsShape;
@@ -95,7 +95,7 @@ impl Plan {
             constraint: request.constraint,
             message: Some(MessagePlan {
                 parallel_calls,
-                reasoning_tokens: None,
+                thinking_budget: None,
             }),
             repeats_delivered: false,
         }
@@ -108,7 +108,7 @@ pub(super) struct MessagePlan {
     /// It may hold several calls. `None`: as suits the model.
     pub parallel_calls: Option<bool>,
     /// The most tokens of reasoning; `None`: as many as the message has.
-    pub reasoning_tokens: Option<usize>,
+    pub thinking_budget: Option<ThinkingBudget>,
 }
 
 impl MessagePlan {

@@ -47,7 +47,7 @@ pub fn append(to: &mut Value, more: &Value) {
 /// The choices that the chunks make, in the form of a whole answer. Checks that each choice begins with the role once and
 /// ends with an empty delta.
 #[track_caller]
-fn choices_of(chunks: &[Value]) -> Vec<Value> {
+pub fn choices_of(chunks: &[Value]) -> Vec<Value> {
     let mut choices: BTreeMap<u64, Value> = BTreeMap::new();
     for chunk in chunks {
         assert_eq!(chunk["object"], "chat.completion.chunk");
@@ -115,7 +115,7 @@ fn without_ids(choice: &mut Value) {
     }
 }
 
-fn choices_of_whole(object: &Value) -> Vec<Value> {
+pub fn choices_of_whole(object: &Value) -> Vec<Value> {
     let mut choices = object["choices"].as_array().unwrap().clone();
     choices.iter_mut().for_each(without_ids);
     choices

@@ -38,5 +38,6 @@ mod sglang;
 mod streaming;
 mod suffix;
 mod text;
+mod thinking;
 mod tokenize;
 mod vllm;

@@ -123,8 +123,11 @@ fn fields() -> Vec<(&'static str, Value, Vec<Value>, &'static [&'static str])> {
             "thinking",
             json!({"type": "disabled"}),
             vec![],
-            &["completions", "messages"],
+            &["completions", "chat/completions", "messages"],
         ),
+        ("enable_thinking", json!(true), vec![], BOTH),
+        ("include_reasoning", json!(false), vec![json!(true)], CHAT),
+        ("thinking_token_budget", json!(1), vec![], CHAT),
         ("verbosity", json!("low"), vec![json!("medium")], BOTH),
         ("functions", json!([{"name": "f"}]), vec![json!([])], CHAT),
         ("function_call", json!("auto"), vec![json!("none")], CHAT),
@@ -289,7 +292,6 @@ fn routes_of_prompts_and_compaction_refuse_what_would_change_their_answer() {
         "system",
         "truncate_prompt_tokens",
         "reasoning",
-        "thinking",
     ];
     const COUNT: &[&str] = &[
         "prompt",

@@ -8,13 +8,14 @@ use super::given::{Given, arguments, call};
 use super::images::{ImageUrls, RequestImages};
 use super::kinds::{Flag, Shape, Words, flag, shape, words};
 use super::reader::{Fields, invalid_value, missing, shorten};
+use super::thinking;
 use crate::api::error::fault;
 use crate::api::switches::Switches;
 use crate::text::{LocalTime, alias_reasoning};
 use crate::{RequestFault, Result};
 
 fields! {
-    ConversationFields uses [ChatMessage] {
+    ConversationFields uses [ChatMessage, thinking::ThinkingOptions] {
         /// The conversation so far. Roles are `system`, `developer`, `user`, `assistant`, `tool` and `function`; content is a
         /// string or parts.
         messages: Field<Shape> = shape("object[]", "ChatMessage[]").required().range("not empty"),
@@ -23,6 +24,12 @@ fields! {
         /// The amount of thinking, if the model's chat template knows the word; `none` and `minimal` switch thinking off
         /// where the template can.
         reasoning_effort: Field<Words> = words(EFFORTS),
+        /// Whether the model thinks before it answers, if its chat template knows the variable `enable_thinking`; `adaptive` and
+        /// `between_tools` are what the template does by itself. `budget_tokens` bounds the tokens of thinking.
+        thinking: Field<Shape> = shape("object", "ThinkingOptions")
+            .default_is("what the template does by itself").of("Fireworks"),
+        /// The same as `thinking` with `enabled` or `disabled`.
+        enable_thinking: Field<Flag> = flag().default_is("what the template does by itself").of("mistral.rs"),
         /// The length that the text should have, if the chat template knows the word.
         verbosity: Field<Words> = words(&["low", "medium", "high"]),
         /// End the prompt with the beginning of the assistant's message.
@@ -154,6 +161,9 @@ pub(in crate::api) fn read(
     if let Some(verbosity) = ConversationFields::verbosity.read(fields, switches)? {
         variables.entry("verbosity").or_insert(verbosity.into());
     }
+    if let Some(thinks) = thinks(fields, switches)? {
+        variables.entry("enable_thinking").or_insert(thinks.into());
+    }
     Ok(Conversation {
         messages,
         template: switches.chat_template.clone(),
@@ -167,6 +177,22 @@ pub(in crate::api) fn read(
         images: images.finish(MESSAGES),
         now,
     })
+}
+
+/// Whether the model is told to think, or not to.
+fn thinks(fields: &Fields, switches: &Switches) -> Result<Option<bool>> {
+    let field = ConversationFields::enable_thinking;
+    let thinking = thinking::read(fields, ConversationFields::thinking.name)?
+        .map(|thinking| thinking.is_wanted);
+    match (field.read(fields, switches)?, thinking) {
+        (Some(thinks), Some(other)) if other != Some(thinks) => Err(fault(
+            RequestFault::ConflictingParameters,
+            field.name,
+            "enable_thinking and thinking differ",
+        )),
+        (Some(thinks), _) => Ok(Some(thinks)),
+        (None, thinking) => Ok(thinking.flatten()),
+    }
 }
 
 /// Gives calls and results of the older form, which have no ids, those that templates know.

@@ -32,6 +32,7 @@ pub(super) mod restrictions;
 pub(super) mod sampling;
 pub(super) mod streaming;
 pub(super) mod structured_outputs;
+pub(super) mod thinking;
 pub(super) mod tools;
 mod unknown;
 pub(super) mod vendors;
@@ -47,10 +48,12 @@ pub(super) use logprobs::Logprobs;
 pub(super) use prompt::{Prompt, PromptPart, PromptReader};
 pub(super) use prompt_tokens::{KeptTokens, PromptTokens, TruncationSide};
 pub(super) use reader::{
-    Fields, check_ids, invalid_type, invalid_value, missing, out_of_range, shorten,
+    Fields, check_ids, invalid_type, invalid_value, kind, members, missing, out_of_range, shorten,
+    within,
 };
 pub(super) use restrictions::Restrictions;
 pub(super) use sampling::Sampling;
 pub(super) use streaming::Streaming;
+pub(super) use thinking::ThinkingBudget;
 pub(super) use tools::ToolCalls;
 pub(super) use unknown::UnknownFieldPolicy;

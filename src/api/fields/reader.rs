@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use serde_json::{Map, Value};
 
 use crate::api::error::fault;
-use crate::{RequestFault, Result};
+use crate::{Error, RequestFault, Result};
 
 /// The members of a request's body.
 pub(in crate::api) struct Fields {
@@ -200,18 +200,13 @@ pub(in crate::api) fn integer(value: &Value) -> Option<i128> {
     (number.fract() == 0.0).then_some((number as i128).saturating_sub(below_i64.into()))
 }
 
-pub(in crate::api) fn invalid_type(name: &str, expected: &str, value: &Value) -> crate::Error {
+pub(in crate::api) fn invalid_type(name: &str, expected: &str, value: &Value) -> Error {
     let message = format!("{name} must be {expected}, not {}", describe(value));
     fault(RequestFault::InvalidType, name, message)
 }
 
 /// The error for a member of the field `name` that has the wrong type.
-pub(super) fn invalid_member(
-    name: &str,
-    member: &str,
-    expected: &str,
-    value: &Value,
-) -> crate::Error {
+pub(super) fn invalid_member(name: &str, member: &str, expected: &str, value: &Value) -> Error {
     let message = format!(
         "{name}.{member} must be {expected}, not {}",
         describe(value)
@@ -223,13 +218,13 @@ pub(in crate::api) fn out_of_range(
     name: &str,
     bounds: &str,
     given: impl std::fmt::Display,
-) -> crate::Error {
+) -> Error {
     let message = format!("{name} must be {bounds}, not {given}");
     fault(RequestFault::OutOfRange, name, message)
 }
 
 /// `name` has the right type, but `reason`.
-pub(in crate::api) fn invalid_value(name: &str, reason: impl std::fmt::Display) -> crate::Error {
+pub(in crate::api) fn invalid_value(name: &str, reason: impl std::fmt::Display) -> Error {
     fault(
         RequestFault::InvalidValue,
         name,
@@ -238,7 +233,7 @@ pub(in crate::api) fn invalid_value(name: &str, reason: impl std::fmt::Display) 
 }
 
 /// The required field `name` is absent.
-pub(in crate::api) fn missing(name: &str) -> crate::Error {
+pub(in crate::api) fn missing(name: &str) -> Error {
     fault(
         RequestFault::MissingRequiredParameter,
         name,
@@ -247,7 +242,7 @@ pub(in crate::api) fn missing(name: &str) -> crate::Error {
 }
 
 /// The field `name` is an object without the required member `member`.
-pub(in crate::api) fn missing_member(name: &str, member: &str) -> crate::Error {
+pub(in crate::api) fn missing_member(name: &str, member: &str) -> Error {
     fault(
         RequestFault::MissingRequiredParameter,
         name,
@@ -260,8 +255,41 @@ pub(in crate::api) fn member<'a>(object: &'a Map<String, Value>, name: &str) -> 
     object.get(name).filter(|value| !value.is_null())
 }
 
+/// The member `type` of the field `name`.
+pub(in crate::api) fn kind(
+    name: &str,
+    members: &Fields,
+    kinds: &[&'static str],
+) -> Result<&'static str> {
+    let kind = within(name, "type", members.word("type", kinds))?;
+    kind.ok_or_else(|| {
+        let message = format!("{name} needs the member \"type\"");
+        fault(RequestFault::MissingRequiredParameter, name, message)
+    })
+}
+
+/// The members of an object.
+pub(in crate::api) fn members(fields: &Fields, name: &str) -> Result<Option<Fields>> {
+    Ok(fields.object(name)?.cloned().map(Fields::new))
+}
+
+/// The result of reading the member `member` of the field `name`; errors name both.
+pub(in crate::api) fn within<T>(name: &str, member: &str, read: Result<T>) -> Result<T> {
+    read.map_err(|error| match error {
+        Error::Request { fault, message, .. } => Error::Request {
+            fault,
+            param: Some(name.to_owned()),
+            message: match message.strip_prefix(member) {
+                Some(rest) => format!("{name}.{member}{rest}"),
+                None => message,
+            },
+        },
+        other => other,
+    })
+}
+
 /// The member `type` of the field `name` or of an object in it has the unknown value `given`.
-pub(in crate::api) fn unknown_type(name: &str, given: &str) -> crate::Error {
+pub(in crate::api) fn unknown_type(name: &str, given: &str) -> Error {
     invalid_value(name, format!("\"{}\" is not a known type", shorten(given)))
 }
 

@@ -155,6 +155,7 @@ pub(in crate::api) const OF_PROMPTS: &[Refused] = &[
         .instead("`chat_template_kwargs`, if the template has a variable for it"),
     empty_object("reasoning").instead("chat has `reasoning_effort`, messages `thinking`"),
     always("thinking").instead("`chat_template_kwargs` with the variable that the template has"),
+    always("enable_thinking").instead("messages have `thinking`, responses `chat_template_kwargs`"),
     refused("verbosity", |_, value| value == "medium", "`medium`")
         .instead("responses have `text.verbosity`"),
     empty("functions").instead("`tools`"),
@@ -191,6 +192,8 @@ pub(in crate::api) const OF_ANSWERS: &[Refused] = &[
         .instead("completions and chat have `response_format`, responses `text.format`"),
     always("output_format")
         .instead("completions and chat have `response_format`, responses `text.format`"),
+    on("include_reasoning").instead("only chat has it"),
+    always("thinking_token_budget").instead("messages have `thinking.budget_tokens`"),
     always("max_output_tokens").instead("`max_tokens`"),
     empty("stop_sequences").instead("`stop`"),
     empty("include").instead("only responses have it"),

@@ -62,10 +62,11 @@ fn reasoning_budget(
     prompt_tail: &str,
 ) -> Result<Option<SpanBudget>> {
     let tags = model.chat_form().reasoning_after(prompt_tail);
-    let max_tokens = plan.message.and_then(|message| message.reasoning_tokens);
-    let (Some(max_tokens), Some((open, close))) = (max_tokens, tags) else {
+    let budget = plan.message.and_then(|message| message.thinking_budget);
+    let (Some(budget), Some((open, close))) = (budget, tags) else {
         return Ok(None);
     };
+    let max_tokens = budget.tokens;
     // A budget that is as large as the answer may be bounds nothing.
     let limit = plan.length.max_tokens.as_ref().map(|it| it.tokens);
     let is_bound = limit.is_none_or(|limit| max_tokens < limit);
@@ -74,12 +75,12 @@ fn reasoning_budget(
     }
     let tokenizer = &model.tokenizer;
     let Some(close) = tokenizer.named_id(close) else {
-        let message = "thinking.budget_tokens is not supported: this model ends its thinking with a text, not with a token";
-        return Err(fault(
-            RequestFault::UnsupportedParameter,
-            "thinking",
-            message,
-        ));
+        let message = format!(
+            "{}: a budget is not supported: this model ends its thinking with a text, not with a token",
+            budget.field
+        );
+        let kind = RequestFault::UnsupportedParameter;
+        return Err(fault(kind, budget.field, message));
     };
     let open = match open {
         None => Vec::new(),

@@ -74,6 +74,10 @@ export type ChatCompletionFields = {
   chat_template_kwargs?: Record<string, unknown> | null,
   /** The amount of thinking, if the model's chat template knows the word; `none` and `minimal` switch thinking off where the template can. */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
+  /** Whether the model thinks before it answers, if its chat template knows the variable `enable_thinking`; `adaptive` and `between_tools` are what the template does by itself. `budget_tokens` bounds the tokens of thinking. */
+  thinking?: ThinkingOptions | null,
+  /** The same as `thinking` with `enabled` or `disabled`. */
+  enable_thinking?: boolean | null,
   /** The length that the text should have, if the chat template knows the word. */
   verbosity?: "low" | "medium" | "high" | null,
   /** End the prompt with the beginning of the assistant's message. */
@@ -90,6 +94,10 @@ export type ChatCompletionFields = {
   logprobs_mode?: "raw" | "processed" | null,
   /** Put the last message's content before that of the answer, if it is of the assistant or `add_generation_prompt` is false. */
   echo?: boolean | null,
+  /** Whether the reasoning is part of the answer. */
+  include_reasoning?: boolean | null,
+  /** The maximum number of tokens of thinking, as `budget_tokens` of `thinking`. */
+  thinking_token_budget?: number | null,
   /** Name tokens by their ids in `logprobs`, and return `token_ids`. */
   return_tokens_as_token_ids?: boolean | null,
   /** Return `token_ids` and `prompt_token_ids`. */
@@ -510,6 +518,8 @@ export type CompletionFields = {
   "speculative.n_min"?: number | null,
   /** Not used: it is about chat templates. */
   chat_template_kwargs?: unknown,
+  /** Not used: it is about chat templates. */
+  enable_thinking?: unknown,
   /** Not used: it is about chat templates. */
   reasoning_effort?: unknown,
   /** Not used: it is about chat templates. */
@@ -1248,7 +1258,7 @@ export type MessageFields = {
   /** Whether the model may or must call a tool, and which; `disable_parallel_tool_use` is a member of it. */
   tool_choice?: MessageToolChoice | null,
   /** Whether the model thinks before it answers, if its chat template knows the variable `enable_thinking`; `adaptive` and `between_tools` are what the template does by itself. `budget_tokens` bounds the tokens of thinking. */
-  thinking?: MessageThinking | null,
+  thinking?: ThinkingOptions | null,
   /** `format` is what the text must be; `effort` is for chat templates that know the word. */
   output_config?: MessageOutputConfig | null,
   /** An older name of `output_config.format`. */
@@ -1295,11 +1305,6 @@ export type MessageStreamEvent = { "type": "message_start", message: MessageObje
 
 /** A block of text. */
 export type MessageTextBlock = { type: "text", text: string, };
-
-/** Whether the model thinks before it answers. */
-export type MessageThinking = { "type": "enabled",
-  /** The maximum number of tokens of thinking. */
-  budget_tokens?: number | null, } | { "type": "disabled" } | { "type": "adaptive" } | { "type": "between_tools" };
 
 /** The number of tokens of a prompt. */
 export type MessageTokenCount = { input_tokens: number, };
@@ -1938,6 +1943,10 @@ export type TemplateFields = {
   chat_template_kwargs?: Record<string, unknown> | null,
   /** The amount of thinking, if the model's chat template knows the word; `none` and `minimal` switch thinking off where the template can. */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
+  /** Whether the model thinks before it answers, if its chat template knows the variable `enable_thinking`; `adaptive` and `between_tools` are what the template does by itself. `budget_tokens` bounds the tokens of thinking. */
+  thinking?: ThinkingOptions | null,
+  /** The same as `thinking` with `enabled` or `disabled`. */
+  enable_thinking?: boolean | null,
   /** The length that the text should have, if the chat template knows the word. */
   verbosity?: "low" | "medium" | "high" | null,
   /** End the prompt with the beginning of the assistant's message. */
@@ -1968,6 +1977,11 @@ export type TensorTypeReport = {
 
 /** The start of `text_offset` when the prompt is not echoed. */
 export type TextOffsetBase = "text" | "prompt";
+
+/** Whether the model thinks before it answers. */
+export type ThinkingOptions = { "type": "enabled",
+  /** The maximum number of tokens of thinking. */
+  budget_tokens?: number | null, } | { "type": "disabled" } | { "type": "adaptive" } | { "type": "between_tools" };
 
 /** The time that the prompt and the completion took, waiting included, with the switch `timings`. */
 export type Timings = {
@@ -2020,6 +2034,10 @@ export type TokenizeFields = {
   chat_template_kwargs?: Record<string, unknown> | null,
   /** The amount of thinking, if the model's chat template knows the word; `none` and `minimal` switch thinking off where the template can. */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
+  /** Whether the model thinks before it answers, if its chat template knows the variable `enable_thinking`; `adaptive` and `between_tools` are what the template does by itself. `budget_tokens` bounds the tokens of thinking. */
+  thinking?: ThinkingOptions | null,
+  /** The same as `thinking` with `enabled` or `disabled`. */
+  enable_thinking?: boolean | null,
   /** The length that the text should have, if the chat template knows the word. */
   verbosity?: "low" | "medium" | "high" | null,
   /** End the prompt with the beginning of the assistant's message. */

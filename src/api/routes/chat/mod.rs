@@ -60,6 +60,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let Delivery {
         streaming,
         echo,
+        includes_reasoning,
         has_functions,
     } = delivery;
     let logprobs = plan.logprobs;
@@ -80,6 +81,7 @@ async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
         tokens_as_ids: logprobs.tokens_as_ids,
         has_token_ids: logprobs.tokens_as_ids || logprobs.token_ids,
         has_functions,
+        includes_reasoning,
         echo,
         tokenizer: run.tokenizer.clone(),
     };

@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
+use crate::api::fields::conversation::ConversationFields;
 use crate::api::fields::kinds::{Count, Flag, Word, count, flag};
 use crate::api::fields::{
-    Body, Constraint, Conversation, Field, Fields, Form, Or, Streaming, TruncationSide,
-    UnknownFieldPolicy, candidates, constraints, conversation, drafting, fields, functions, length,
-    logprobs, model, out_of_range, prompt_tokens, refused, request, restrictions, sampling,
-    streaming, structured_outputs, tools, vendors,
+    Body, Constraint, Conversation, Field, Fields, Form, Or, Streaming, ThinkingBudget,
+    TruncationSide, UnknownFieldPolicy, candidates, constraints, conversation, drafting, fields,
+    functions, length, logprobs, model, out_of_range, prompt_tokens, refused, request,
+    restrictions, sampling, streaming, structured_outputs, thinking, tools, vendors,
 };
 use crate::api::plan::{MessageRequest, Plan};
 use crate::api::switches::Switches;
@@ -26,6 +27,10 @@ fields! {
         /// Put the last message's content before that of the answer, if it is of the assistant or `add_generation_prompt` is
         /// false.
         echo: Or<Flag> = flag().or(false).of("vLLM"),
+        /// Whether the reasoning is part of the answer.
+        include_reasoning: Or<Flag> = flag().or(true).of("vLLM"),
+        /// The maximum number of tokens of thinking, as `budget_tokens` of `thinking`.
+        thinking_token_budget: Field<Count> = count(0).of("vLLM"),
     }
 }
 
@@ -33,7 +38,7 @@ request! {
     /// A request for a message; `docs/api.md` says what each field means. Unknown fields are passed on.
     ChatCompletionFields:
         model::ModelFields,
-        conversation::ConversationFields,
+        ConversationFields,
         ChatOwnFields,
         logprobs::TokenListFields,
         prompt_tokens::TruncationFields,
@@ -62,6 +67,7 @@ pub(super) struct Delivery {
     pub streaming: Streaming,
     /// The beginning of the content of each message.
     pub echo: String,
+    pub includes_reasoning: bool,
     /// Calls have the older form.
     pub has_functions: bool,
 }
@@ -106,11 +112,15 @@ pub(super) fn parse(
         constraint,
     });
     (plan.n, plan.best_of) = (n, best_of);
+    if let Some(message) = &mut plan.message {
+        message.thinking_budget = thinking_budget(&fields, switches)?;
+    }
     plan.logprobs = logprobs;
     plan.prompt_tokens.kept = kept;
     let delivery = Delivery {
         streaming,
         echo,
+        includes_reasoning: ChatOwnFields::include_reasoning.read(&fields, switches)?,
         has_functions,
     };
     Ok((plan, delivery))
@@ -153,6 +163,26 @@ fn turn(fields: &mut Fields, switches: &Switches, now: LocalTime) -> Result<Turn
         constraint,
         has_functions,
     })
+}
+
+/// The most tokens of thinking, by one of its two names.
+fn thinking_budget(fields: &Fields, switches: &Switches) -> Result<Option<ThinkingBudget>> {
+    let field = ChatOwnFields::thinking_token_budget;
+    let tokens = field.read(fields, switches)?;
+    let own = thinking::read(fields, ConversationFields::thinking.name)?;
+    let own = own.and_then(|thinking| thinking.budget);
+    match (tokens, own) {
+        (Some(tokens), Some(own)) if own.tokens != tokens => Err(fault(
+            RequestFault::ConflictingParameters,
+            field.name,
+            "thinking_token_budget and thinking.budget_tokens differ",
+        )),
+        (Some(tokens), _) => Ok(Some(ThinkingBudget {
+            tokens,
+            field: field.name,
+        })),
+        (None, own) => Ok(own),
+    }
 }
 
 /// The number of most likely tokens that are listed, if log-probabilities are returned.

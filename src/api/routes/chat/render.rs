@@ -1,5 +1,6 @@
 //! The JSON of answers to `POST /chat/completions` (specification 18.5 to 18.7).
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use serde::Serialize;
@@ -11,6 +12,7 @@ use crate::api::routes::timings::Timings;
 use crate::api::routes::token_logprobs::{ChatTokenLogprob, token_logprobs};
 use crate::api::run::{Entry, Piece, StopReason, TokenCounts};
 use crate::engine::event::FinishReason;
+use crate::grammar::OutputPart;
 use crate::text::Tokenizer;
 
 /// The members that a whole answer and all of its chunks have in common.
@@ -30,6 +32,8 @@ pub(super) struct Head {
     pub has_token_ids: bool,
     /// Calls have the older form.
     pub has_functions: bool,
+    /// Messages have their reasoning.
+    pub includes_reasoning: bool,
     /// The beginning of the content of each message.
     pub echo: String,
     /// Names their tokens.
@@ -231,6 +235,15 @@ pub(super) struct Chunk<'a> {
 }
 
 impl Head {
+    /// The parts of a message that the answer has.
+    fn shown_parts<'a>(&self, piece: &'a Piece) -> Cow<'a, [OutputPart]> {
+        if self.includes_reasoning {
+            return Cow::Borrowed(&piece.parts);
+        }
+        let is_shown = |part: &&OutputPart| !matches!(part, OutputPart::Reasoning(_));
+        Cow::Owned(piece.parts.iter().filter(is_shown).cloned().collect())
+    }
+
     fn logprobs(&self, entries: &[Entry]) -> Option<ChatLogprobs> {
         self.has_logprobs.then(|| ChatLogprobs {
             content: token_logprobs(&self.tokenizer, entries, self.tokens_as_ids),
@@ -283,7 +296,11 @@ pub(super) fn whole(
     let prompt = ChatPrompt::new(choices.first());
     let choices = choices.iter().enumerate().map(|(index, piece)| ChatChoice {
         index,
-        message: ChatCompletionMessage::new(&piece.parts, head.has_functions, &head.echo),
+        message: ChatCompletionMessage::new(
+            &head.shown_parts(piece),
+            head.has_functions,
+            &head.echo,
+        ),
         logprobs: head.logprobs(&piece.entries),
         finish_reason: finish_reason(head, piece),
         stop_reason: stop_reason(piece),
@@ -322,11 +339,13 @@ pub(super) fn chunks(head: &Head, chunk: &Chunk<'_>, has_usage: bool) -> Vec<Vec
             choices.push(new(ChatDelta::of_content(&head.echo)));
         }
     }
-    if !piece.parts.is_empty() || !piece.entries.is_empty() {
+    let parts = head.shown_parts(piece);
+    let has_hidden_ids = head.has_token_ids && parts.len() < piece.parts.len();
+    if !parts.is_empty() || !piece.entries.is_empty() || has_hidden_ids {
         choices.push(ChatChunkChoice {
             logprobs: head.logprobs(&piece.entries),
             token_ids: token_ids.take(),
-            ..new(ChatDelta::new(&piece.parts, head.has_functions))
+            ..new(ChatDelta::new(&parts, head.has_functions))
         });
     }
     if piece.finish.is_some() {

@@ -55,6 +55,8 @@ fields! {
         /// Not used: it is about chat templates.
         chat_template_kwargs: Field<Shape> = unused().of("vLLM"),
         /// Not used: it is about chat templates.
+        enable_thinking: Field<Shape> = unused().of("mistral.rs"),
+        /// Not used: it is about chat templates.
         reasoning_effort: Field<Shape> = unused(),
         /// Not used: it is about chat templates.
         reasoning_history: Field<Shape> = unused().of("Fireworks"),

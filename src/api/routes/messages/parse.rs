@@ -5,10 +5,11 @@ use serde_json::{Map, Value, json};
 
 use super::request::{MessageFields, MessageOwnFields, known_fields};
 use crate::api::error::rename_param;
+use crate::api::fields::thinking::{self, Thinking};
 use crate::api::fields::{
     Body, Constraint, Fields, Form, UnknownFieldPolicy, blocks, constraints, drafting,
-    invalid_type, invalid_value, length, missing, model, refused, restrictions, sampling, shorten,
-    streaming, tools,
+    invalid_type, invalid_value, kind, length, members, missing, model, refused, restrictions,
+    sampling, shorten, streaming, tools, within,
 };
 use crate::api::plan::{MessagePlan, MessageRequest, Plan};
 use crate::api::switches::Switches;
@@ -17,7 +18,6 @@ use crate::{Error, RequestFault, Result, api::error::fault};
 
 const TOOLS: &str = MessageOwnFields::tools.name;
 const CHOICE: &str = MessageOwnFields::tool_choice.name;
-const THINKING: &str = MessageOwnFields::thinking.name;
 const CONFIG: &str = MessageOwnFields::output_config.name;
 const FORMAT: &str = MessageOwnFields::output_format.name;
 
@@ -70,7 +70,11 @@ pub(super) fn parse(
     let mut conversation = blocks::read(&fields, template_tools, switches, now)?;
     conversation.parallel_tool_calls = choice.may_be_parallel;
     conversation.reasoning_effort = effort(&fields, &mut unknown)?;
-    let thinking = Thinking::read(&fields)?;
+    // Nobody who asks for no thinking expects a block of it in front of the text.
+    let thinking = thinking::read(&fields, MessageOwnFields::thinking.name)?.unwrap_or(Thinking {
+        is_wanted: Some(false),
+        budget: None,
+    });
     if let Some(thinks) = thinking.is_wanted {
         let variables = &mut conversation.variables;
         variables.entry("enable_thinking").or_insert(thinks.into());
@@ -91,7 +95,7 @@ pub(super) fn parse(
     });
     plan.message = Some(MessagePlan {
         parallel_calls: choice.may_be_parallel,
-        reasoning_tokens: thinking.budget_tokens,
+        thinking_budget: thinking.budget,
     });
     // The blocks are numbered.
     plan.repeats_delivered = true;
@@ -283,63 +287,4 @@ fn effort(fields: &Fields, unknown: &mut UnknownFieldPolicy<'_>) -> Result<Optio
     }
     let words = ["low", "medium", "high", "xhigh", "max"];
     within(CONFIG, "effort", config.word("effort", &words))
-}
-
-/// `thinking`.
-struct Thinking {
-    /// Whether the model is told to think; `None`: what its template does by itself.
-    is_wanted: Option<bool>,
-    /// The most tokens of thinking.
-    budget_tokens: Option<usize>,
-}
-
-impl Thinking {
-    fn read(fields: &Fields) -> Result<Thinking> {
-        let Some(thinking) = members(fields, THINKING)? else {
-            // Nobody who asks for no thinking expects a block of it in front of the text.
-            return Ok(Thinking {
-                is_wanted: Some(false),
-                budget_tokens: None,
-            });
-        };
-        let budget_tokens = within(THINKING, "budget_tokens", thinking.count("budget_tokens"))?;
-        let kinds = ["enabled", "disabled", "adaptive", "between_tools"];
-        Ok(Thinking {
-            is_wanted: match kind(THINKING, &thinking, &kinds)? {
-                "enabled" => Some(true),
-                "disabled" => Some(false),
-                _ => None,
-            },
-            budget_tokens,
-        })
-    }
-}
-
-/// The member `type` of the field `name`.
-fn kind(name: &str, members: &Fields, kinds: &[&'static str]) -> Result<&'static str> {
-    let kind = within(name, "type", members.word("type", kinds))?;
-    kind.ok_or_else(|| {
-        let message = format!("{name} needs the member \"type\"");
-        fault(RequestFault::MissingRequiredParameter, name, message)
-    })
-}
-
-/// The members of an object.
-fn members(fields: &Fields, name: &str) -> Result<Option<Fields>> {
-    Ok(fields.object(name)?.cloned().map(Fields::new))
-}
-
-/// The result of reading the member `member` of the field `name`; errors name both.
-fn within<T>(name: &str, member: &str, read: Result<T>) -> Result<T> {
-    read.map_err(|error| match error {
-        Error::Request { fault, message, .. } => Error::Request {
-            fault,
-            param: Some(name.to_owned()),
-            message: match message.strip_prefix(member) {
-                Some(rest) => format!("{name}.{member}{rest}"),
-                None => message,
-            },
-        },
-        other => other,
-    })
 }

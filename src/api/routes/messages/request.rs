@@ -4,6 +4,8 @@ use crate::api::fields::declare::Setting;
 use crate::api::fields::kinds::{
     Count, Number, Shape, Strings, count, number, shape, strings, unused,
 };
+#[cfg(test)]
+use crate::api::fields::thinking;
 use crate::api::fields::{
     Field, Or, blocks, constraints, drafting, fields, length, model, refused, request,
     restrictions, sampling, streaming, structured_outputs, vendors, wire_types,
@@ -12,7 +14,7 @@ use crate::api::switches::SamplingBounds;
 
 fields! {
     MessageOwnFields uses [
-        MessageTool, MessageToolChoice, MessageThinking, MessageOutputConfig, MessageFormat
+        MessageTool, MessageToolChoice, thinking::ThinkingOptions, MessageOutputConfig, MessageFormat
     ] {
         /// The maximum number of tokens of the answer, thinking included. Counting tokens needs no limit.
         max_tokens: Field<Count> = count(0).required(),
@@ -35,7 +37,7 @@ fields! {
             shape("object", "MessageToolChoice").default_is("`auto` with tools"),
         /// Whether the model thinks before it answers, if its chat template knows the variable `enable_thinking`; `adaptive` and
         /// `between_tools` are what the template does by itself. `budget_tokens` bounds the tokens of thinking.
-        thinking: Field<Shape> = shape("object", "MessageThinking").default_is("disabled"),
+        thinking: Field<Shape> = shape("object", "ThinkingOptions").default_is("disabled"),
         /// `format` is what the text must be; `effort` is for chat templates that know the word.
         output_config: Field<Shape> = shape("object", "MessageOutputConfig"),
         /// An older name of `output_config.format`.
@@ -103,19 +105,6 @@ wire_types! {
         #[ts(optional_fields = nullable)]
         Tool { name: String, disable_parallel_tool_use: Option<bool> },
         None,
-    }
-
-    /// Whether the model thinks before it answers.
-    #[ts(tag = "type", rename_all = "snake_case")]
-    pub(in crate::api) enum MessageThinking {
-        #[ts(optional_fields = nullable)]
-        Enabled {
-            /// The maximum number of tokens of thinking.
-            budget_tokens: Option<usize>,
-        },
-        Disabled,
-        Adaptive,
-        BetweenTools,
     }
 
     /// Settings of the answer.
