@@ -67,8 +67,10 @@ const WASM_FEATURES = [
 const OPTIMIZE_LEVEL = "-O1";
 const OPTIMIZE_LIMIT_MS = 10 * 60_000;
 
-// For the last compiler call of a test or development build only, so that the compiled dependencies of the shipped module are reused.
+// These are for the last compiler call only, so that the compiled dependencies of the shipped module are reused. For tests:
 const QUICKER = ["-C", "lto=thin", "-C", "opt-level=1"];
+// For a person who waits. Generating stays nearly as fast, since the kernels of the CPU are modules of their own.
+const QUICKEST = ["-C", "lto=thin", "-C", "opt-level=0", "-C", "codegen-units=16"];
 // A module that is not downloaded may be larger. On two cores, these options take 140 s instead of 220 s, and save the
 // 70 s of wasm-opt.
 const LARGER = ["-C", "lto=thin", "-C", "codegen-units=16"];
@@ -145,7 +147,7 @@ export async function buildWasm(
     // A better module that is already there is used.
     const better = inputsOf(linking);
     if (!isFresh(name, better, files) && !isKept(`${name}-${better}`))
-      linking = dev ? QUICKER : LARGER;
+      linking = dev ? QUICKEST : LARGER;
   }
   const module = cachedStep(name, inputsOf(linking), files, async () => {
     const build = `${name}-${inputsOf([])}`;
