@@ -142,6 +142,22 @@ const CASES = {
     isComplete(await whole({ input: [...past, said("user", "What am I called?")] }));
   },
 
+  "assistant-phase": async () => {
+    const past = [
+      said("user", "Look up when the library opens."),
+      { ...said("assistant", "I look into the plan."), phase: "commentary" },
+      { ...said("assistant", "It opens at nine."), phase: "final_answer" },
+    ];
+    isComplete(await whole({ input: [...past, said("user", "Thank you. When was that?")] }));
+  },
+
+  "response-output-phase-schema": async () => {
+    const response = await whole({ input: [said("user", "Greet me with three words.")] });
+    for (const { phase } of response.output) {
+      assert.ok([undefined, null, "commentary", "final_answer"].includes(phase), phase);
+    }
+  },
+
   "compact-response": async () => {
     const input = [
       said("user", "We meet on Friday in Oslo, and Ada brings the maps."),
