@@ -143,8 +143,8 @@ export default [
     ),
   ),
   chatCase("130", "chat: fields of completions and of vLLM", ALL, T, async (chat) => {
-    await chat.completion(C({ prompt: "x", max_tokens: 1 }));
     const foreign = [
+      ["prompt", "x"],
       ["suffix", "x"],
       ["images", ["data:image/png;base64,AAAA"]],
       ["modalities", ["text", "audio"]],
@@ -153,7 +153,8 @@ export default [
     ];
     await eachRefused(chat, foreign, "unsupported_parameter");
     await chat.switches({ chatTemplate: T, unknownFields: "error" });
-    await eachRefused(chat, [["prompt", "x"]], "unknown_parameter");
+    await eachRefused(chat, [["prompt", "x"]], "unsupported_parameter");
+    await chat.completion(C({ prompt: null, max_tokens: 1 }));
     const known = { echo: true, prompt_logprobs: 1, return_token_ids: true };
     const body = C({ ...known, images: [], modalities: ["text"], temperature: 0 });
     const whole = await chat.completion(body);
