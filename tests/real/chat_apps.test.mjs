@@ -95,9 +95,10 @@ describe("chat apps", { skip: reason && `skipped: ${reason}`, concurrency: false
         }
         await page.waitForSelector("button:text('Stop'):disabled");
       };
+      // The text of the model may hold the words of buttons: "roll again".
       const say = async (text) => {
         await page.fill("input, textarea", text);
-        await turn("text=Send");
+        await turn("button:text-is('Send')");
       };
       const last = () => page.evaluate(() => texts().at(-1));
 
@@ -121,7 +122,7 @@ describe("chat apps", { skip: reason && `skipped: ${reason}`, concurrency: false
       await say("Name many animals.");
       assert.equal(await page.evaluate(() => window.stopsAfter), undefined);
       assert.ok((await last()).length > 0);
-      await turn("text=Again");
+      await turn("button:text-is('Again')");
       // The model chooses the text.
       assert.ok((await last()).length > 0);
       assert.equal(await page.locator("[role=alert]").count(), 0);
