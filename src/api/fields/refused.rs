@@ -16,7 +16,7 @@ pub(in crate::api) struct Refused {
     is_neutral: IsNeutral,
     /// The values that change nothing, in words.
     pub accepted: &'static str,
-    /// What to send instead, or why there is no such thing.
+    /// What to send instead, or why it is refused.
     pub instead: &'static str,
 }
 
@@ -136,30 +136,31 @@ pub(in crate::api) const OF_PROMPTS: &[Refused] = &[
     always("prompt").instead("the conversation is in `messages` or `input`; no prompts are stored"),
     always("messages").instead("completions have `prompt`, responses `input`"),
     always("input").instead("completions have `prompt`, chat and messages `messages`"),
-    always("instructions").instead("a system message; messages have `system`"),
-    always("system").instead("a system message; responses have `instructions`"),
+    always("instructions").instead("send a system message; messages have `system`"),
+    always("system").instead("send a system message; responses have `instructions`"),
     refused("suffix", |_, value| value == "", "`\"\"`").instead("only completions have it"),
     always("suffix_mode").instead("only completions have it"),
-    empty("images").instead("parts of messages with images"),
+    empty("images").instead("send messages with images in their parts"),
     // Elsewhere the chat template writes the special tokens.
     off("add_special_tokens").instead("the chat template writes the special tokens"),
     always("truncate_prompt_tokens").instead("only completions and chat have it"),
     always("truncation_side").instead("only completions and chat have it"),
     refused("truncation", |_, value| value == "disabled", "`disabled`")
-        .instead("`truncate_prompt_tokens` in completions and chat"),
+        .instead("completions and chat have `truncate_prompt_tokens`"),
     on("add_generation_prompt").instead("only chat has it"),
     off("continue_final_message").instead("a last message of the assistant is continued"),
     always("reasoning_effort")
         .instead("responses have `reasoning.effort`, messages `output_config.effort`"),
     always("reasoning_history")
-        .instead("`chat_template_kwargs`, if the template has a variable for it"),
+        .instead("send `chat_template_kwargs`, if the template has a variable for it"),
     empty_object("reasoning").instead("chat has `reasoning_effort`, messages `thinking`"),
-    always("thinking").instead("`chat_template_kwargs` with the variable that the template has"),
+    always("thinking")
+        .instead("send `chat_template_kwargs` with the variable that the template has"),
     always("enable_thinking").instead("messages have `thinking`, responses `chat_template_kwargs`"),
     refused("verbosity", |_, value| value == "medium", "`medium`")
         .instead("responses have `text.verbosity`"),
-    empty("functions").instead("`tools`"),
-    refused("function_call", |_, value| value == "none", "`none`").instead("`tool_choice`"),
+    empty("functions").instead("send `tools`"),
+    refused("function_call", |_, value| value == "none", "`none`").instead("send `tool_choice`"),
     on("parallel_tool_calls").instead("messages have `tool_choice.disable_parallel_tool_use`"),
     always("conversation").instead("no conversations are stored"),
     always("previous_response_id").instead("no answers are stored: send the items"),
@@ -194,8 +195,8 @@ pub(in crate::api) const OF_ANSWERS: &[Refused] = &[
         .instead("completions and chat have `response_format`, responses `text.format`"),
     on("include_reasoning").instead("only chat has it"),
     always("thinking_token_budget").instead("messages have `thinking.budget_tokens`"),
-    always("max_output_tokens").instead("`max_tokens`"),
-    empty("stop_sequences").instead("`stop`"),
+    always("max_output_tokens").instead("send `max_tokens`"),
+    empty("stop_sequences").instead("send `stop`"),
     empty("include").instead("only responses have it"),
     always("max_tool_calls").instead("only responses have it"),
     off("background").instead("answers are given at once, not later"),
@@ -217,7 +218,7 @@ pub(in crate::api) const OF_ANSWERS: &[Refused] = &[
 pub(in crate::api) fn table(refused: &[Refused]) -> String {
     let has_instead = refused.iter().any(|field| !field.instead.is_empty());
     let mut table = match has_instead {
-        true => String::from("| field | accepted | instead |\n|---|---|---|\n"),
+        true => String::from("| field | accepted | why, or what to send |\n|---|---|---|\n"),
         false => String::from("| field | accepted |\n|---|---|\n"),
     };
     let row = |field: &Refused| (field.accepted, field.instead);
