@@ -67,9 +67,9 @@ const WASM_FEATURES = [
 const OPTIMIZE_LEVEL = "-O1";
 const OPTIMIZE_LIMIT_MS = 10 * 60_000;
 
-// These are for the last compiler call only, so that the compiled dependencies of the shipped module are reused. For tests:
+// Options of the last compiler call only, so that the compiled dependencies of the shipped module are reused. Tests use these.
 const QUICKER = ["-C", "lto=thin", "-C", "opt-level=1"];
-// For a person who waits. Generating stays nearly as fast, since the kernels of the CPU are modules of their own.
+// `--dev` uses these. Generating stays nearly as fast, since the kernels of the CPU are modules of their own.
 const QUICKEST = ["-C", "lto=thin", "-C", "opt-level=0", "-C", "codegen-units=16"];
 // A module that is not downloaded may be larger. On two cores, these options take 140 s instead of 220 s, and save the
 // 70 s of wasm-opt.

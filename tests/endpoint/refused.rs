@@ -339,7 +339,7 @@ fn routes_of_prompts_and_compaction_refuse_what_would_change_their_answer() {
                 is_refused(server, route, &body, name, &value).await;
             }
         }
-        // Codex sends what a turn would have.
+        // Programs send the fields of a turn along.
         server.plan.say(bytes("ab"));
         server.set_template(Some("{{ messages[0].content[:6] }}"));
         let turn = json!({"tools": [{"type": "function", "name": "f"}], "tool_choice": "auto", "parallel_tool_calls": true,

@@ -8,8 +8,8 @@ use crate::api::fields::refused;
 /// The routes whose answers are text that a model writes as the request says.
 const OF_TEXT: [&str; 4] = ["completions", "chat/completions", "responses", "messages"];
 
-/// The names of the fields that a route declares; without the groups of fields that are accepted and not used if they
-/// are not wanted.
+/// The names of the fields that a route declares. Fields that are accepted and not used are among them only
+/// `with_unused`.
 fn declared(path: &str, with_unused: bool) -> BTreeSet<&'static str> {
     let route = ROUTES.iter().find(|route| route.path == path);
     let groups = (route.expect("a route").fields)().into_iter();
