@@ -3,14 +3,13 @@
 import { useChat } from "@ai-sdk/react";
 import { useState } from "react";
 import { createRoot } from "react-dom/client";
+import { Controls } from "./controls.jsx";
 import { transport } from "./dice_agent.js";
 
 function Chat() {
   const [load, setLoad] = useState();
-  const { messages, sendMessage, stop, regenerate, status, error } = useChat({
-    transport,
-    onData: ({ data }) => setLoad(data),
-  });
+  const onData = ({ data }) => setLoad(data);
+  const { messages, sendMessage, stop, regenerate, status, error } = useChat({ transport, onData });
   const isLoading = status === "submitted" || status === "streaming";
   return (
     <form action={(form) => sendMessage({ text: form.get("text") })}>
@@ -21,18 +20,7 @@ function Chat() {
           </p>
         )),
       )}
-      {load?.phase === "download" && <progress value={load.loadedBytes} max={load.totalBytes} />}
-      {error && <p role="alert">{error.message}</p>}
-      <input name="text" aria-label="Message" />
-      <button type="submit" disabled={isLoading}>
-        Send
-      </button>
-      <button type="button" onClick={stop} disabled={!isLoading}>
-        Stop
-      </button>
-      <button type="button" onClick={() => regenerate()} disabled={isLoading}>
-        Again
-      </button>
+      <Controls again={() => regenerate()} {...{ load, error, isLoading, stop }} />
     </form>
   );
 }

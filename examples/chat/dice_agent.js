@@ -2,23 +2,15 @@
 
 import { DirectChatTransport, jsonSchema, ToolLoopAgent, tool } from "ai";
 import { createInpage } from "inpage/ai-sdk";
-
-const sides = { type: "integer", minimum: 2, maximum: 20 };
-const inputSchema = jsonSchema({ type: "object", properties: { sides }, required: ["sides"] });
-const execute = (input) => ({ rolled: 1 + Math.floor(Math.random() * input.sides) });
-const roll = tool({ description: "Rolls a die.", inputSchema, execute });
+import { asksToRoll, parameters, roll as execute } from "./dice.js";
 
 const inpage = createInpage({ model: "./model.gguf" });
-const asks = ({ messages }) =>
-  /\broll\b/i.test(JSON.stringify(messages.findLast(({ role }) => role === "user")));
-const prepareStep = (step) => ({
-  toolChoice: step.stepNumber === 0 && asks(step) ? "required" : "none",
-});
-const agent = new ToolLoopAgent({
-  model: inpage(),
-  tools: { roll },
-  prepareStep,
-  maxOutputTokens: 80,
-});
+const roll = tool({ description: "Rolls a die.", inputSchema: jsonSchema(parameters), execute });
+const prepareStep = ({ stepNumber, messages }) => {
+  const asks = asksToRoll(messages.findLast(({ role }) => role === "user"));
+  return { toolChoice: stepNumber === 0 && asks ? "required" : "none" };
+};
+const settings = { tools: { roll }, prepareStep, maxOutputTokens: 80 };
+const agent = new ToolLoopAgent({ model: inpage(), ...settings });
 /** The transport for `useChat` of the AI SDK and `useChatRuntime` of assistant-ui. `onData` gets the progress of the load. */
 export const transport = inpage.withLoadProgress(new DirectChatTransport({ agent }));

@@ -2,7 +2,7 @@
 //! answer that is stopped, and one that is made again.
 
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { build } from "esbuild";
@@ -21,6 +21,21 @@ const html =
 const APPS = ["react", "ai_sdk", "assistant_ui"];
 /** The generation of a turn, on a slow machine. */
 const TURN_LIMIT_MS = 120_000;
+/** The text that may follow a click on Stop. An answer that is not stopped has about 300 characters. */
+const CHARS_AFTER_STOP = 150;
+/** Lines of code that an app may have of its own; `dice.js` and `controls.jsx` are shared. */
+const MAX_APP_LINES = 40;
+const OWN_FILES = { react: ["react.jsx"], ai_sdk: ["ai_sdk.jsx", "dice_agent.js"] };
+
+for (const [name, files] of Object.entries(OWN_FILES)) {
+  test(`the app ${name} has less than ${MAX_APP_LINES} lines of code`, () => {
+    const lines = files.flatMap((file) =>
+      readFileSync(join(root, "examples/chat", file), "utf8").split("\n"),
+    );
+    const code = lines.filter((line) => /\S/.test(line) && !/^\s*(\/\/|\/\*\*)/.test(line));
+    assert.ok(code.length < MAX_APP_LINES, `${code.length}`);
+  });
+}
 
 describe("chat apps", { skip: reason && `skipped: ${reason}`, concurrency: false }, () => {
   let harness;
@@ -77,6 +92,7 @@ describe("chat apps", { skip: reason && `skipped: ${reason}`, concurrency: false
           if (window.stopsAfter === undefined || texts().length <= window.stopsAfter) return;
           if (!texts().at(-1) || stop().disabled) return;
           window.stopsAfter = undefined;
+          window.charsAtStop = texts().at(-1).length;
           stop().click();
         };
         const options = { childList: true, subtree: true, attributes: true, characterData: true };
@@ -122,9 +138,13 @@ describe("chat apps", { skip: reason && `skipped: ${reason}`, concurrency: false
       await say("Name many animals.");
       assert.equal(await page.evaluate(() => window.stopsAfter), undefined);
       assert.ok((await last()).length > 0);
+      const charsAfterStop = await page.evaluate(() => texts().at(-1).length - charsAtStop);
+      assert.ok(charsAfterStop <= CHARS_AFTER_STOP, `${charsAfterStop} characters after Stop`);
+      const answers = await page.evaluate(() => texts().length);
       await turn("button:text-is('Again')");
-      // The model chooses the text.
+      // The model chooses the text, which takes the place of the one before.
       assert.ok((await last()).length > 0);
+      assert.equal(await page.evaluate(() => texts().length), answers);
       assert.equal(await page.locator("[role=alert]").count(), 0);
       assert.deepEqual(problems, []);
       await page.context().close();
