@@ -274,7 +274,7 @@ impl Scheduler {
         let cached_tokens = it.memory.len_tokens;
         let feed = it.next_feed(limits);
         let feed = match is_preparation {
-            true => feed.first_step(limits),
+            true => it.first_step(feed, limits),
             false => feed,
         };
         // Read before a slot is taken: the slot of the snapshot may be the only one left.

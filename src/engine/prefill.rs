@@ -18,21 +18,6 @@ use super::pool::MemoryPool;
 use super::preparation::STEP_TOKENS;
 use crate::Result;
 
-impl Feed {
-    /// Its first tokens, if there are more than a step of a preparation should have. Neither these nor the others are so few that a model
-    /// rounds them differently.
-    pub(super) fn first_step(self, limits: &StepLimits) -> Feed {
-        let tokens = STEP_TOKENS.max(limits.few_tokens + 1);
-        match self.tokens > tokens + limits.few_tokens && !limits.whole_images {
-            true => Feed {
-                tokens,
-                wanted: Wanted::Nothing,
-            },
-            false => self,
-        }
-    }
-}
-
 /// A prompt while it is fed, and what its candidates begin with.
 pub(super) struct Prefill {
     generation: Rc<Generation>,
@@ -208,6 +193,29 @@ impl Prefill {
                 };
                 Feed { tokens, wanted }
             }
+        }
+    }
+
+    /// The first tokens of a feed, if it has more than a step of a preparation should have. Neither these nor the others are so few that a
+    /// model rounds them differently. An image that must not be divided is fed whole.
+    pub(super) fn first_step(&self, feed: Feed, limits: &StepLimits) -> Feed {
+        let begin = self.memory.len_tokens;
+        let least = limits.few_tokens + 1;
+        let mut end = begin + STEP_TOKENS.max(least);
+        if limits.whole_images
+            && let Some(image) = self.generation.prompt.image_around(end)
+        {
+            end = match image.start >= begin + least {
+                true => image.start,
+                false => image.end,
+            };
+        }
+        match begin + feed.tokens >= end + least {
+            true => Feed {
+                tokens: end - begin,
+                wanted: Wanted::Nothing,
+            },
+            false => feed,
         }
     }
 

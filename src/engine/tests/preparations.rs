@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Error;
-use crate::engine::prompt::Prompt;
+use crate::engine::prompt::{Prompt, Span};
 
 const PAGE_TOKENS: usize = 8;
 
@@ -112,6 +112,41 @@ fn it_waits_for_requests_and_delays_them_by_one_step() {
     let rest = &fed(&bench)[before + 2..];
     assert_eq!(rest.iter().map(|it| it.1).sum::<usize>(), 296);
     assert!(bench.all_memory_is_free());
+}
+
+/// A model that sees images whole feeds text in steps as short, and an image in one step.
+#[test]
+fn images_that_are_seen_whole_are_not_divided() {
+    let tokens = |count: usize| Span::Tokens((0..count as u32).map(|i| i * 7 % 50).collect());
+    // The first step that would end in the image ends before it, unless it would be one of few tokens.
+    for (before, steps) in [(19, [16, 29, 19]), (20, [16, 4, 26]), (40, [16, 16, 8])] {
+        let mut model = model(0);
+        model.whole_images = true;
+        let mut bench = Bench::new(model, EngineLimits::default());
+        let whole = Prompt::new([tokens(before), spans::pixels(1, 26), tokens(200)]);
+        bench.handle.prepare({
+            let whole = whole.clone();
+            move || Some(whole)
+        });
+        assert!(bench.settle().is_pending());
+        let first = fed(&bench)
+            .iter()
+            .map(|it| it.1)
+            .take(3)
+            .collect::<Vec<_>>();
+        assert_eq!(first, steps, "{before} tokens before the image");
+        let request = Generation {
+            prompt: whole,
+            ..generation(0, 1, 12)
+        };
+        let (found, _) = run(&mut bench, &request);
+        let mut model = self::model(0);
+        model.whole_images = true;
+        assert_eq!(
+            found,
+            alone(model, EngineLimits::default(), &[request])[0][0]
+        );
+    }
 }
 
 #[test]
