@@ -1,4 +1,4 @@
-//! Shared by the client tests: the native server with hooks and the embedded model, or one that makes embeddings.
+//! Shared by the client tests: the native server with hooks and the embedded model, or one that makes embeddings or reranks.
 
 import { join } from "node:path";
 import { root } from "../../scripts/process.mjs";
@@ -9,6 +9,9 @@ export const PROMPT = "Once upon a time";
 const TALES = "www/models/tales.gguf";
 /** A small model with random weights that makes embeddings. */
 export const EMBEDDER = "tests/parity/embeddings/bert-cls-Q8_0.gguf";
+
+/** A small model with random weights that reranks. */
+export const RERANKER = "tests/parity/rerankers/bert.gguf";
 
 /** `{ origin, hooks(command), reset(), idle(), close() }`. */
 export async function startEndpoint(file = TALES) {

@@ -37,6 +37,7 @@ static ROUTES: &[&Route] = &[
     &messages::count_tokens::ROUTE,
     &embeddings::ROUTE,
     &rerank::ROUTE,
+    &rerank::RERANKING,
     &tokens::tokenize::ROUTE,
     &tokens::detokenize::ROUTE,
     &tokens::apply_template::ROUTE,
@@ -52,28 +53,36 @@ pub fn paths_with_bodies() -> impl Iterator<Item = &'static str> {
     routes.map(|route| route.path)
 }
 
-/// Routes that are without a base path, too, as other servers have them. Whether requests to such a URL reach the endpoint is
-/// decided by its doors: those of a page send them to the network.
-const ROOT_PATHS: [&str; 5] = [
-    "tokenize",
-    "detokenize",
-    "apply-template",
-    "rerank",
-    "health",
+/// Paths without a base path, as other servers have them, and the routes at them. Whether requests to such a URL reach the
+/// endpoint is decided by its doors: those of a page send them to the network.
+const ROOT_PATHS: [(&str, &str); 7] = [
+    ("tokenize", "tokenize"),
+    ("detokenize", "detokenize"),
+    ("apply-template", "apply-template"),
+    ("rerank", "rerank"),
+    ("reranking", "reranking"),
+    // Cohere's clients and vLLM.
+    ("v2/rerank", "rerank"),
+    ("health", "health"),
 ];
 
 /// The route at `url` (`/path?query` or absolute) and its parameter, decoded.
 pub(super) fn find(url: &str, base_paths: &[String]) -> Option<(&'static Route, String)> {
     let path = path_of(url);
     let path = path.strip_suffix('/').unwrap_or(path);
-    let below = |base: &str| {
-        let base = base.trim_end_matches('/');
-        let path = path.strip_prefix(base)?.strip_prefix('/')?;
+    let at = |path: &str| {
         let mut routes = ROUTES.iter();
         routes.find_map(|route| Some((*route, route.parameter(path)?)))
     };
+    let below = |base: &str| {
+        let base = base.trim_end_matches('/');
+        at(path.strip_prefix(base)?.strip_prefix('/')?)
+    };
     let found = base_paths.iter().find_map(|base| below(base));
-    found.or_else(|| below("").filter(|(route, _)| ROOT_PATHS.contains(&route.path)))
+    found.or_else(|| {
+        let path = path.strip_prefix('/')?;
+        at(ROOT_PATHS.iter().find(|(root, _)| *root == path)?.1)
+    })
 }
 
 /// The form of the errors at `url`. Clients of Anthropic's API read theirs below `messages` also where there is no route, such as
@@ -148,14 +157,18 @@ pub(super) fn constant() -> crate::typescript::Constant {
     }
 }
 
-/// The list of routes without a base path for TypeScript.
+/// The paths without a base path for TypeScript.
 #[cfg(test)]
 pub(super) fn root_paths_constant() -> crate::typescript::Constant {
     crate::typescript::Constant {
-        docs: "Routes that a server answers without a base path, too; a page leaves these paths to the network.",
+        docs: "Paths without a base path that a server answers, and the routes at them; a page leaves these paths to the network.",
         name: "ROOT_PATHS",
-        declared_type: "readonly string[]",
-        value: serde_json::to_value(ROOT_PATHS).unwrap(),
+        declared_type: "Readonly<Record<string, string>>",
+        value: ROOT_PATHS
+            .map(|(path, route)| (path.to_owned(), route.into()))
+            .into_iter()
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
     }
 }
 
@@ -299,12 +312,13 @@ mod tests {
     /// `inpage serve` answers them: its list is generated from this one.
     #[test]
     fn some_routes_need_no_base_path() {
-        for path in ROOT_PATHS {
-            let found = Some((path, String::new()));
+        for (path, route) in ROOT_PATHS {
+            let found = Some((route, String::new()));
             assert_eq!(parse(&format!("/{path}")), found);
             assert_eq!(parse(&format!("https://a.example/{path}/?x")), found);
-            assert_eq!(parse(&format!("/v1/{path}")), found);
+            assert_eq!(parse(&format!("/v1/{route}")), found);
         }
+        assert_eq!(parse("/v2/tokenize"), None);
     }
 
     #[test]

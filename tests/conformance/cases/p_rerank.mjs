@@ -45,9 +45,9 @@ export default [
   rerankCase("301", "the routes of rerank and the JS door", async (api) => {
     const answers = [];
     const requestIds = new Set();
-    const routes = [ROUTE, `/openai${ROUTE}`, `${ROUTE}/?trace=1`];
+    const routes = [ROUTE, `/openai${ROUTE}`, `${ROUTE}/?trace=1`, "/v1/reranking"];
     // In a page, paths without a base path are the site's own.
-    if (api.door === "native") routes.push("/rerank");
+    if (api.door === "native") routes.push("/rerank", "/reranking", "/v2/rerank");
     for (const route of routes) {
       const { status, headers, body } = await api.request(route, post(F()));
       equal(status, 200, `${route}: status`);

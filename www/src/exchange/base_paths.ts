@@ -5,8 +5,8 @@ import { type EndpointRoute, PROFILES, ROOT_PATHS, ROUTES } from "../generated/t
 
 /** The route without a base path at `path`, as a path below `base`; `undefined` if there is none. */
 export function rootRouteBelow(base: string, path: string): string | undefined {
-  const route = ROOT_PATHS.find((it) => path.replace(/\/$/, "") === `/${it}`);
-  return route && `${withoutSlash(base)}/${route}`;
+  const found = Object.entries(ROOT_PATHS).find(([it]) => path.replace(/\/$/, "") === `/${it}`);
+  return found && `${withoutSlash(base)}/${found[1]}`;
 }
 
 /**

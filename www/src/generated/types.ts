@@ -2145,6 +2145,7 @@ export const ROUTES: readonly EndpointRoute[] = [
   {"path":"messages/count_tokens","method":"POST","capability":"completions","upstream":"never"},
   {"path":"embeddings","method":"POST","capability":"embeddings","upstream":"chosen"},
   {"path":"rerank","method":"POST","capability":"rerank","upstream":"chosen"},
+  {"path":"reranking","method":"POST","capability":"rerank","upstream":"chosen"},
   {"path":"tokenize","method":"POST","capability":"completions","upstream":"never"},
   {"path":"detokenize","method":"POST","capability":"completions","upstream":"never"},
   {"path":"apply-template","method":"POST","capability":"completions","upstream":"never"},
@@ -2153,14 +2154,16 @@ export const ROUTES: readonly EndpointRoute[] = [
   {"path":"health","method":"GET","capability":null,"upstream":"never"},
 ];
 
-/** Routes that a server answers without a base path, too; a page leaves these paths to the network. */
-export const ROOT_PATHS: readonly string[] = [
-  "tokenize",
-  "detokenize",
-  "apply-template",
-  "rerank",
-  "health",
-];
+/** Paths without a base path that a server answers, and the routes at them; a page leaves these paths to the network. */
+export const ROOT_PATHS: Readonly<Record<string, string>> = {
+  "tokenize": "tokenize",
+  "detokenize": "detokenize",
+  "apply-template": "apply-template",
+  "rerank": "rerank",
+  "reranking": "reranking",
+  "v2/rerank": "rerank",
+  "health": "health",
+};
 
 /** The names of the switches. */
 export const SWITCHES: Readonly<Record<keyof EngineSwitches, true>> = {

@@ -30,6 +30,14 @@ pub(in crate::api) static ROUTE: Route = Route {
     fields: parse::RerankFields::listed,
 };
 
+/// Another name of the route, which llama.cpp has, too.
+pub(in crate::api) static RERANKING: Route = Route {
+    path: "reranking",
+    #[cfg(test)]
+    response: "the same as `/rerank`",
+    ..ROUTE
+};
+
 /// Visits the types of requests and answers.
 #[cfg(test)]
 pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
