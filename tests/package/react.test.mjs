@@ -45,9 +45,18 @@ function Talker({ calls }) {
   return h("p", { id: "talker" }, JSON.stringify({ messages, isLoading, error: error?.message }));
 }
 
-function Lister() {
-  const models = useModels(options());
-  return h("p", { id: "lister" }, JSON.stringify(models.map(({ id, status }) => [id, status])));
+// Each is loaded by its first request.
+const two = {
+  model: undefined,
+  models: { a: { file: new Blob(["a"]) }, b: { file: new Blob(["b"]) } },
+  endpoint: { fakeCapabilities: { b: ["embeddings"] } },
+};
+
+function Lister({ more }) {
+  const models = useModels(options(more));
+  const { engine } = useEngine(options(more));
+  if (engine) window.engines.add(engine);
+  return h("p", { id: "lister" }, JSON.stringify(models.map(({ id, status, capabilities }) => ({ id, status, capabilities }))));
 }
 
 function Loader({ model }) {
@@ -62,7 +71,8 @@ Object.assign(window, {
   root: createRoot(document.getElementById("root")),
   show: (...children) => window.root.render(h(StrictMode, null, ...children)),
   writer: () => h(Writer, { key: "writer" }),
-  lister: () => h(Lister, { key: "lister" }),
+  two,
+  lister: (more) => h(Lister, { key: "lister", more }),
   talker: (calls) => h(Talker, { key: "talker", calls }),
   loader: (model) => h(Loader, { key: "loader", model }),
   renderOnServer: () => renderToString(h(Writer)),
@@ -225,7 +235,24 @@ describe("hooks of React", { skip }, () => {
   test("the models of an engine are listed with their states", async () => {
     await page.evaluate(() => show(lister()));
     await until("lister", "state.length > 0");
-    assert.deepEqual(await shown("lister"), [["fake", "ready"]]);
+    const fake = { id: "fake", status: "ready", capabilities: ["completions"] };
+    assert.deepEqual(await shown("lister"), [fake]);
+  });
+
+  test("the list follows the states of the models", async () => {
+    await page.evaluate(() => show(lister(two)));
+    await until("lister", "state.length === 2");
+    await page.evaluate(() =>
+      [...engines][0].completions.create({ model: "a", prompt: "count:1" }),
+    );
+    await until("lister", "state[0].status === 'ready'");
+    const a = { id: "a", status: "ready", capabilities: ["completions"] };
+    assert.deepEqual(await shown("lister"), [a, { id: "b", status: "unloaded" }]);
+    await page.evaluate(() => [...engines][0].embeddings.create({ model: "b", input: "x" }));
+    await until("lister", "state[1].status === 'ready'");
+    const b = { id: "b", status: "ready", capabilities: ["embeddings"] };
+    assert.deepEqual(await shown("lister"), [a, b]);
+    assert.equal(page.workers().length, 2);
   });
 
   test("nothing is started while a page is rendered on a server", async () => {
