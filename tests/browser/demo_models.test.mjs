@@ -273,12 +273,40 @@ describe("the models of the demo", () => {
     assert.equal(await show(2), undefined);
   });
 
-  test("on a phone, the message field is on the first screen", async () => {
+  test("a prompt without a model is not sent, and the notice goes once a model is ready", async () => {
+    const context = await visitor(harness, { tab: "write" });
+    await context.route("**/models/tales.gguf", (route) => route.abort());
+    page = await harness.open(context, "/demo/");
+    await says(page, "#model-state", /^could not be loaded$/, 60_000);
+    await page.fill("#prompt", "count:2");
+    await page.press("#prompt", "Control+Enter");
+    await says(page, "#run-state", /^No model is loaded yet\.$/);
+    assert.equal(await page.textContent("#written"), "");
+    await context.unroute("**/models/tales.gguf");
+    await page.click("#retry-load");
+    await ready(page);
+    await says(page, "#run-state", /^$/);
+    await page.click("#generate");
+    await says(page, "#run-state", /^Done/);
+    assert.equal(await page.textContent("#written"), "é0 é1 ");
+  });
+
+  test("on a phone, the message field is on the first screen, and the tab of models above it", async () => {
     await open({ "simple-template": "tales" });
-    await page.setViewportSize({ width: 390, height: 844 });
     await canSend(page);
-    const { y, height } = await page.locator("#chat-text").boundingBox();
-    assert.ok(y + height < 844, `it ends at ${y + height} px`);
+    const found = async (width) => {
+      await page.setViewportSize({ width, height: 844 });
+      const { y, height } = await page.locator("#chat-text").boundingBox();
+      const tab = await page.locator("#models-tab").boundingBox();
+      assert.ok(y + height < 844, `it ends at ${y + height} px`);
+      assert.ok(tab.y >= 0 && tab.y + tab.height < y, `the tab ends at ${tab.y + tab.height} px`);
+      assert.ok(tab.x + tab.width <= width);
+    };
+    await found(320);
+    await found(390);
+    // Not covered.
+    await openTab(page, "models");
+    assert.equal(await page.isVisible("#models-panel"), true);
   });
 
   test("the tour of the embedded model writes a story and ends at the models", async () => {
