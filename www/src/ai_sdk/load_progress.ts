@@ -15,9 +15,12 @@ export interface LoadProgressPart {
   transient: true;
 }
 
-/** The part of a transport that is used here. */
+/** The parts of a transport and its requests that are used here. */
+interface Request {
+  abortSignal?: AbortSignal | undefined;
+}
 interface Transport {
-  sendMessages(options: never): Promise<ReadableStream<unknown>>;
+  sendMessages(request: Request): Promise<ReadableStream<unknown>>;
 }
 
 /** `transport`, with parts about the load beside those of the answer. */
@@ -27,9 +30,14 @@ export function withLoadProgress<T extends object>(
   transport: T,
 ): T {
   const inner = transport as unknown as Transport;
-  const sendMessages = async (request: unknown) => {
+  const sendMessages = async (request: Request) => {
     const { readable, writable } = new TransformStream<unknown>();
-    void relay(get, options, () => inner.sendMessages(request as never), writable);
+    const send = (stopped: AbortSignal) => {
+      const { abortSignal } = request;
+      const either = abortSignal ? AbortSignal.any([abortSignal, stopped]) : stopped;
+      return inner.sendMessages({ ...request, abortSignal: either });
+    };
+    void relay(get, options, send, writable);
     return readable;
   };
   return new Proxy(transport, {
@@ -41,11 +49,14 @@ export function withLoadProgress<T extends object>(
   });
 }
 
-/** Writes the answer, and the progress of the load beside it: its first parts may come before the model is loaded. */
+/**
+ * Writes the answer, and the progress of the load beside it: its first parts may come before the model is loaded. The signal of
+ * `send` aborts when the reader stops.
+ */
 async function relay(
   get: typeof getEngine,
   options: ProviderOptions,
-  send: () => Promise<ReadableStream<unknown>>,
+  send: (stopped: AbortSignal) => Promise<ReadableStream<unknown>>,
   to: WritableStream<unknown>,
 ): Promise<void> {
   const answered = new AbortController();
@@ -63,9 +74,12 @@ async function relay(
   };
   // The answer has the error of a load that fails.
   whileLoading(get, options, report, answered.signal).catch(() => {});
+  // The SDK has other branches of the answer, so that it does not end when the stream of the transport is cancelled.
+  const stopped = new AbortController();
+  writer.closed.catch((reason) => stopped.abort(reason));
   try {
-    const reader = (await send()).getReader();
-    // The reader of this stream may stop, which ends the answer.
+    const reader = (await send(stopped.signal)).getReader();
+    // For transports without signals.
     writer.closed.catch((reason) => reader.cancel(reason));
     for (;;) {
       const { done, value } = await reader.read();
