@@ -8,6 +8,7 @@ import { after, before, describe, test } from "node:test";
 import { root } from "../../scripts/process.mjs";
 import { startHarness, wasmIsBuilt } from "./harness.mjs";
 import { png } from "./image_files.mjs";
+import { CHAT_TEMPLATE } from "./smolvlm_template.mjs";
 
 const MODELS = process.env.INPAGE_MODELS ?? resolve(root, "../shared/models");
 const FOLDER = join(MODELS, "tiny");
@@ -17,10 +18,6 @@ const skip = !wasmIsBuilt
   ? "skipped: the wasm module is not built"
   : !existsSync(join(FOLDER, "mmproj-smolvlm-F16.gguf")) && `skipped: no model in ${FOLDER}`;
 
-const CHAT_TEMPLATE =
-  "<|im_start|>{% for message in messages %}{{ message.role | capitalize }}:{% if message.content is string %} " +
-  "{{ message.content }}{% else %}{% for part in message.content %}{% if part.type == 'image' %}<image>{% else %}" +
-  "{{ part.text }}{% endif %}{% endfor %}{% endif %}<end_of_utterance>\n{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}";
 /** 16 rows between three tokens, in place of the placeholder. */
 const IMAGE_TOKENS = 16 + 3;
 
