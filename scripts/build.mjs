@@ -67,9 +67,8 @@ const WASM_FEATURES = [
 const OPTIMIZE_LEVEL = "-O1";
 const OPTIMIZE_LIMIT_MS = 10 * 60_000;
 
-// Options of the last compiler call only, so that the compiled dependencies of the shipped module are reused. Tests use these.
-const QUICKER = ["-C", "lto=thin", "-C", "opt-level=1"];
-// `--dev` uses these. Generating stays nearly as fast, since the kernels of the CPU are modules of their own.
+// Options of the last compiler call only, so that the compiled dependencies of the shipped module are reused. Tests with hooks and `--dev`
+// use these. Generating stays nearly as fast, since the kernels of the CPU are modules of their own.
 const QUICKEST = ["-C", "lto=thin", "-C", "opt-level=0", "-C", "codegen-units=16"];
 // A module that is not downloaded may be larger. On two cores, these options take 140 s instead of 220 s, and save the
 // 70 s of wasm-opt.
@@ -142,7 +141,7 @@ export async function buildWasm(
       STACK,
       linking,
     );
-  let linking = testHooks ? QUICKER : [];
+  let linking = testHooks ? QUICKEST : [];
   if (dev || !shipped) {
     // A better module that is already there is used.
     const better = inputsOf(linking);
