@@ -115,6 +115,7 @@ fn documents_are_in_the_order_of_their_scores() {
         let expected = json!({
             "object": "list", "model": RERANKER, "results": null,
             "usage": { "prompt_tokens": tokens, "total_tokens": tokens },
+            "meta": { "tokens": { "input_tokens": tokens } },
         });
         assert_eq!(answer, expected);
         let score = |tokens: usize| 1.0 / (1.0 + (1.0 - tokens as f64 / 2.0).exp());

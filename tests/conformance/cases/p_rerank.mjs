@@ -72,7 +72,8 @@ export default [
   }),
   rerankCase("303", "the object of rerank", async (api) => {
     const answer = await api.completion(F());
-    equal(Object.keys(answer).sort(), ["id", "model", "object", "results", "usage"], "keys");
+    const keys = ["id", "meta", "model", "object", "results", "usage"];
+    equal(Object.keys(answer).sort(), keys, "keys");
     equal([answer.object, answer.model], ["list", api.info.modelId], "object, model");
     matches(answer.id, /^rerank-[A-Za-z0-9]{24}$/, "id");
     for (const { index, relevance_score, document, ...others } of answer.results) {
@@ -83,6 +84,7 @@ export default [
     const { prompt_tokens } = answer.usage;
     ok(Number.isInteger(prompt_tokens) && prompt_tokens >= 4, "prompt_tokens", prompt_tokens);
     equal(answer.usage, { prompt_tokens, total_tokens: prompt_tokens }, "usage");
+    equal(answer.meta, { tokens: { input_tokens: prompt_tokens } }, "meta");
   }),
   rerankCase("304", "the order of results", async (api) => {
     // The two equal documents have equal scores.

@@ -1459,7 +1459,15 @@ export type RerankList = { object: "list", id: string,
   /** The id of the model that answered. */
   model: string,
   /** The best document first; of equal ones the earlier. */
-  results: Array<RerankResult>, usage: RerankUsage, };
+  results: Array<RerankResult>, usage: RerankUsage,
+  /** The token counts as Cohere's API has them; clients of it refuse an answer without this member. */
+  meta: RerankMeta, };
+
+/** What Cohere's answers say about the request. */
+export type RerankMeta = { tokens: RerankMetaTokens, };
+
+/** Token counts as Cohere names them. */
+export type RerankMetaTokens = { input_tokens: number, };
 
 /** A document and its score. */
 export type RerankResult = {

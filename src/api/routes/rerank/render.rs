@@ -16,6 +16,8 @@ pub(in crate::api) struct RerankList<'a> {
     /// The best document first; of equal ones the earlier.
     results: Vec<RerankResult<'a>>,
     usage: RerankUsage,
+    /// The token counts as Cohere's API has them; clients of it refuse an answer without this member.
+    meta: RerankMeta,
 }
 
 /// A document and its score.
@@ -47,6 +49,20 @@ struct RerankUsage {
     total_tokens: usize,
 }
 
+/// What Cohere's answers say about the request.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct RerankMeta {
+    tokens: RerankMetaTokens,
+}
+
+/// Token counts as Cohere names them.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct RerankMetaTokens {
+    input_tokens: usize,
+}
+
 /// The whole answer.
 pub(super) fn list(
     id: &str,
@@ -62,6 +78,11 @@ pub(super) fn list(
         usage: RerankUsage {
             prompt_tokens,
             total_tokens: prompt_tokens,
+        },
+        meta: RerankMeta {
+            tokens: RerankMetaTokens {
+                input_tokens: prompt_tokens,
+            },
         },
     })
 }
