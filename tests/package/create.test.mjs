@@ -1,4 +1,4 @@
-//! `inpage create` as a command: what it refuses, and what it writes. `vite.test.mjs` builds and runs the app.
+//! `inpage create` as a command: what it refuses, and what it writes. `templates.test.mjs` and `vite.test.mjs` build and run the apps.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

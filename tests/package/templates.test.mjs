@@ -1,48 +1,51 @@
-//! The other apps of `inpage create` (`examples/vite/templates`), compiled, built with Vite and driven in Chromium with small models.
+//! Each app of the packed `inpage create`, compiled against the package, built with Vite and driven in Chromium with small models.
 
 import assert from "node:assert/strict";
-import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { build } from "vite";
 import { launchChromium } from "../../scripts/chromium.mjs";
 import { root } from "../../scripts/process.mjs";
 import { serve } from "../../scripts/server.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
-import { run } from "./packed.mjs";
+import { greedy } from "./greedy_model.mjs";
+import { pack, run, unpack } from "./packed.mjs";
 
-const EXAMPLE = join(root, "examples/vite");
 const LIMIT_MS = 60_000;
 
 let folder;
+/** A model of images whose answers are never empty. */
+let model;
 let browser;
 before(async () => {
   folder = temporaryFolder("inpage-templates-");
+  unpack(join(folder, pack(folder).filename), folder);
+  model = join(folder, "greedy.gguf");
+  writeFileSync(model, greedy(readFileSync(join(root, "tests/parity/images/idefics3.gguf"))));
   browser = await launchChromium();
 });
 after(() => browser?.close());
 
-/** The app of a template, as `inpage create` writes it, built; the package is that of the repository. */
+/** The app that the command of the packed package writes, built. */
 async function built(template) {
   const app = join(folder, template);
   if (existsSync(join(app, "dist"))) return join(app, "dist/");
-  mkdirSync(join(app, "node_modules"), { recursive: true });
-  for (const file of ["tsconfig.json", "vite.config.js", "package.json"]) {
-    cpSync(join(EXAMPLE, file), join(app, file));
-  }
-  cpSync(join(EXAMPLE, "templates", template), app, { recursive: true });
-  symlinkSync(root, join(app, "node_modules/inpage"), "dir");
+  const command = join(folder, "node_modules/inpage/www/bin/inpage.mjs");
+  run(process.execPath, [command, "create", app, "--template", template, "--no-install"], folder);
+  mkdirSync(join(app, "node_modules"));
+  symlinkSync(join(folder, "node_modules/inpage"), join(app, "node_modules/inpage"), "junction");
   run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", app], root);
   await build({ root: app, logLevel: "warn" });
   return join(app, "dist/");
 }
 
-/** Opens the app with these files of `tests/parity` at the root, and runs `use` in its page. */
+/** Opens the app with these files at the root of the site, and runs `use` in its page. */
 async function visit(template, models, use) {
   const mounts = { "/": await built(template) };
   const query = new URLSearchParams();
   for (const [name, file] of Object.entries(models)) {
-    mounts[`/${name}.gguf`] = join(root, file);
+    mounts[`/${name}.gguf`] = resolve(root, file);
     query.set(name, `./${name}.gguf`);
   }
   const server = await serve({ mounts, isolated: true });
@@ -60,15 +63,24 @@ async function visit(template, models, use) {
   }
 }
 
+test("the texts of the small model are written", async () => {
+  await visit("completion", {}, async (page) => {
+    await page.click("#generate");
+    await page.waitForFunction(() => document.getElementById("state").textContent === "Done.");
+    assert.match(await page.locator("#text").textContent(), /[a-z]/);
+  });
+});
+
 test("the chat answers, and says why it cannot", async () => {
-  const model = "tests/parity/images/idefics3.gguf";
   await visit("chat", { model }, async (page) => {
     await page.fill("#message", "Hello");
     await page.click("#send");
-    await page.waitForFunction(() => document.querySelectorAll("#messages li").length === 2);
+    const answer = page.locator("#messages li").nth(1);
+    await answer.filter({ hasText: /./s }).waitFor();
     await page.click("#stop", { timeout: 2_000 }).catch(() => {});
     await page.waitForSelector("#send:enabled");
     assert.match(await page.locator("#state").textContent(), /^(Stopped\.)?$/);
+    assert.ok((await answer.textContent()).length > 0);
   });
   await visit("chat", { model: "tests/parity/embeddings/bert.gguf" }, async (page) => {
     await page.fill("#message", "Hello");
@@ -89,10 +101,7 @@ test("the search puts texts in order", async () => {
 });
 
 test("a question about a picture is answered", async () => {
-  const models = {
-    model: "tests/parity/images/idefics3.gguf",
-    projector: "tests/parity/images/idefics3.mmproj.gguf",
-  };
+  const models = { model, projector: "tests/parity/images/idefics3.mmproj.gguf" };
   const picture = join(folder, "picture.png");
   // One red pixel.
   const png =
