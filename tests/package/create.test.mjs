@@ -4,9 +4,11 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import { root } from "../../scripts/process.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
+import { askForTemplate } from "../../www/bin/create.mjs";
 
 const folder = temporaryFolder("inpage-create-");
 const create = (...args) =>
@@ -47,6 +49,38 @@ test("each template is an app, and others are refused", () => {
   const refused = create("other", "--template", "poem", "--no-install");
   assert.equal(refused.status, 2);
   assert.match(refused.stderr, /--template poem is none of completion, chat, search, images/);
+});
+
+/** What a terminal gets that types an answer to each question, and the chosen template. */
+async function choose(answers, isTTY = true) {
+  const [input, output] = [new PassThrough(), new PassThrough()].map((it) =>
+    Object.assign(it, { isTTY }),
+  );
+  const rest = [...answers];
+  let shown = "";
+  output.on("data", (text) => {
+    shown += text;
+    if (`${text}`.includes("> ") && rest.length > 0) input.write(`${rest.shift()}\r`);
+  });
+  const template = await askForTemplate(input, output);
+  return { template, shown, rest };
+}
+
+test("a terminal is asked for the template until it names one", async () => {
+  for (const [answers, template] of [
+    [["2"], "chat"],
+    [["images"], "images"],
+    [[""], "completion"],
+    [["5", "0", "poem", "3"], "search"],
+  ]) {
+    const chosen = await choose(answers);
+    assert.equal(chosen.template, template);
+    assert.deepEqual(chosen.rest, []);
+    const questions = chosen.shown.split("What does the page do?").length - 1;
+    assert.equal(questions, answers.length, chosen.shown);
+    assert.match(chosen.shown, / 1 completion\r?\n {2}2 chat\r?\n {2}3 search\r?\n {2}4 images/);
+  }
+  assert.deepEqual(await choose([], false), { template: "completion", shown: "", rest: [] });
 });
 
 test("a model of the catalog takes the place of the template's", () => {

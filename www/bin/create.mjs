@@ -102,10 +102,10 @@ function checkTemplate({ template, model }) {
 }
 
 /** The template that somebody chooses in a terminal; elsewhere the first one. */
-async function askForTemplate() {
+export async function askForTemplate(input = process.stdin, output = process.stdout) {
   const names = Object.keys(TEMPLATES);
-  if (!process.stdin.isTTY || !process.stdout.isTTY) return names[0];
-  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  if (!input.isTTY || !output.isTTY) return names[0];
+  const terminal = createInterface({ input, output });
   try {
     for (;;) {
       const list = names.map((name, i) => `  ${i + 1} ${name}\n`).join("");
