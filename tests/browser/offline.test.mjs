@@ -76,7 +76,9 @@ const versioned = (version) => ({
       });
       return [response.status, (await response.json()).choices?.[0].text];
     };
-    window.serveAgain = () => inpage.serveFromPage(engine, { offline: true });
+    window.serveAgain = () => {
+      window.serving = inpage.serveFromPage(engine, { offline: true });
+    };
     window.loaded = true;`,
   "late.js": `export const version = "${version}";`,
   "module.wasm": version,
@@ -107,15 +109,42 @@ test("a page that was never kept says so without a server", async () => {
   const site = await startSite(versioned("v1"));
   const context = await browser.newContext();
   const page = await open(context, site);
+  const failureOf = (start) =>
+    page.evaluate(async (start) => {
+      await window[start]();
+      return serving.keptOffline.then(
+        () => "kept",
+        ({ name, code, message }) => `${name} ${code}: ${message}`,
+      );
+    }, start);
+  await context.route("**/late.js", (route) => route.abort());
+  assert.match(
+    await failureOf("start"),
+    /^InpageError site_not_kept: http:\S+\/late\.js cannot be fetched: /,
+  );
+  await context.unroute("**/late.js");
+  await site.down();
+  assert.match(
+    await failureOf("serveAgain"),
+    /^InpageError site_not_kept: http:\S+ cannot be fetched: /,
+  );
+  await context.close();
+});
+
+test("a page whose service worker was registered without the option needs the server for it", async () => {
+  const site = await startSite(versioned("v1"));
+  const context = await browser.newContext();
+  const page = await open(context, site);
   await page.evaluate(() => start(undefined, false));
   await site.down();
   const failure = await page.evaluate(async () => {
-    return serveAgain().keptOffline.then(
+    serveAgain();
+    return serving.keptOffline.then(
       () => "kept",
-      (error) => error.name,
+      ({ name, code }) => `${name} ${code}`,
     );
   });
-  assert.notEqual(failure, "kept");
+  assert.equal(failure, "InpageError service_worker_unavailable");
   await context.close();
 });
 
