@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import {
+  appendFileSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -38,6 +39,11 @@ complete().catch((error) => "failed: " + error.message).then((text) => {
 });
 `,
 };
+/** What the app of Vite has besides, whose plugin adds the service worker. */
+const KEEP = `
+import { serveFromPage } from "inpage";
+window.keep = async () => serveFromPage(await engine, { offline: true }).keptOffline;
+`;
 /** The package's service worker, without the address of its source map. */
 const PACKAGED = readFileSync(join(root, "www/dist/sw.js"), "utf8")
   .replace(/\/\/# source.*/, "")
@@ -66,6 +72,7 @@ describe("an app built with", { skip }, () => {
       mkdirSync(dirname(join(app, file)), { recursive: true });
       writeFileSync(join(app, file), text);
     }
+    if (name.startsWith("Vite")) appendFileSync(join(app, "src/main.js"), KEEP);
     unpack(archive, app);
     const esbuild = join(root, "node_modules/esbuild");
     const link = join(app, "node_modules/esbuild");
@@ -73,19 +80,26 @@ describe("an app built with", { skip }, () => {
     return app;
   }
 
-  /** The text that the app at an address writes. */
-  async function textAt(origin) {
+  async function textOf(page) {
+    const text = await page.waitForFunction(() => document.body.dataset.text, null, {
+      timeout: 60_000,
+    });
+    return text.jsonValue();
+  }
+
+  /** The text that the app at an address writes. `use` gets its page before the end. */
+  async function textAt(origin, use = async () => {}) {
     const page = await browser.newPage();
     const faults = [];
     page.on("pageerror", (error) => faults.push(error.message));
-    page.on("response", (response) => {
+    page.context().on("response", (response) => {
       if (response.status() >= 400) faults.push(`${response.status()} ${response.url()}`);
     });
     await page.goto(origin);
-    await page
-      .waitForFunction(() => document.body.dataset.text !== undefined, null, { timeout: 60_000 })
-      .catch((error) => assert.fail(`${error.message}\n${faults.join("\n")}`));
-    const text = await page.evaluate(() => document.body.dataset.text);
+    const text = await textOf(page).catch((error) =>
+      assert.fail(`${error.message}\n${faults.join("\n")}`),
+    );
+    await use(page);
     await page.close();
     assert.deepEqual(faults, []);
     return text;
@@ -98,10 +112,17 @@ describe("an app built with", { skip }, () => {
       const pages = SCRIPT_ONLY.includes(name) ? { "/": HTML.replace("SCRIPT", "/main.js") } : {};
       const server = await serve({ mounts: { "/": join(app, "dist/") }, pages });
       try {
-        const text = await textAt(server.origin);
+        const isVite = name.startsWith("Vite");
+        if (isVite) assert.ok((await serviceWorkerAt(server.origin)) === PACKAGED);
+        const offline = async (page) => {
+          await page.evaluate(() => keep());
+          await server.close();
+          await page.reload();
+          assert.doesNotMatch(await textOf(page), /^failed/);
+        };
+        const text = await textAt(server.origin, isVite ? offline : undefined);
         assert.match(text, /[a-z]/);
         assert.doesNotMatch(text, /^failed/);
-        if (name.startsWith("Vite")) assert.ok((await serviceWorkerAt(server.origin)) === PACKAGED);
       } finally {
         await server.close();
       }
