@@ -11,11 +11,12 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { launchChromium } from "../../scripts/chromium.mjs";
 import { root } from "../../scripts/process.mjs";
 import { serve } from "../../scripts/server.mjs";
+import { filesUnder } from "../../scripts/stamp.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
 import { BUNDLERS, installBundlers, recipe, startVite } from "./bundlers.mjs";
 import { pack, unpack } from "./packed.mjs";
@@ -51,6 +52,15 @@ const PACKAGED = readFileSync(join(root, "www/dist/sw.js"), "utf8")
 const serviceWorkerAt = async (origin) => (await (await fetch(`${origin}/sw.js`)).text()).trim();
 /** Bundlers that write no page. */
 const SCRIPT_ONLY = ["webpack", "Rspack", "esbuild"];
+/** All files of the build of esbuild, which copies those of the package. */
+const ESBUILD_FILES = [
+  "inpage/tales.gguf",
+  "inpage/wasm/cpu_kernels.wasm",
+  "inpage/wasm/cpu_kernels_simd.wasm",
+  "inpage/wasm/inpage_bg.wasm",
+  "inpage/worker.js",
+  "main.js",
+];
 
 const skip = !(await installBundlers()) && "skipped: the bundlers cannot be installed";
 
@@ -123,6 +133,13 @@ describe("an app built with", { skip }, () => {
         const text = await textAt(server.origin, isVite ? offline : undefined);
         assert.match(text, /[a-z]/);
         assert.doesNotMatch(text, /^failed/);
+        if (name === "esbuild") {
+          const files = filesUnder(join(app, "dist")).map((file) => relative(app, file));
+          assert.deepEqual(
+            files,
+            ESBUILD_FILES.map((file) => join("dist", file)),
+          );
+        }
       } finally {
         await server.close();
       }
