@@ -1,21 +1,48 @@
-//! Apps of Next, SvelteKit and Astro with the packed package, built as docs/bundlers.md says, served by the framework and opened in
-//! Chromium. Not part of `npm test`: the frameworks take 500 MB and minutes. Their lock files name every package, so a release of one
+//! Apps of Next, SvelteKit and Astro with the packed package and the files of docs/bundlers.md, built, served by the framework and opened
+//! in Chromium. Not part of `npm test`: the frameworks take 500 MB and minutes. Their lock files name every package, so a release of one
 //! changes nothing here; `npm install --package-lock-only` in the folder of an app takes newer ones.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { cpSync, mkdirSync } from "node:fs";
+import { cpSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { launchChromium } from "../../scripts/chromium.mjs";
 import { root } from "../../scripts/process.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
 import { createEngine } from "../../www/dist/node/index.js";
+import { recipe } from "../package/bundlers.mjs";
 import { npm, pack, unpack } from "../package/packed.mjs";
 
 const PAGE_LIMIT_MS = 60_000;
+const WASM_MODULES = ["inpage_bg", "cpu_kernels", "cpu_kernels_simd"].map(
+  (name) => `dist/wasm/${name}.wasm`,
+);
 const env = { ...process.env, NEXT_TELEMETRY_DISABLED: "1", ASTRO_TELEMETRY_DISABLED: "1" };
+
+/** What all apps ask for, so that they write the same story. */
+const REQUEST = { model: "default", prompt: "Once", max_tokens: 8, temperature: 0 };
+
+/** `text` with `part` replaced, which it must have. */
+function changed(text, part, replacement) {
+  assert.ok(text.includes(part), `${part} is not in:\n${text}`);
+  return text.replace(part, replacement);
+}
+
+/** The files of docs/bundlers.md for the app of each framework. */
+const recipes = {
+  next: () => ({
+    "next.config.mjs": recipe("next.config.mjs"),
+    "app/page.js": changed(
+      recipe("app/page.js"),
+      "max_tokens: 32",
+      "max_tokens: 8, temperature: 0",
+    ),
+  }),
+  sveltekit: () => ({ "vite.config.js": recipe("vite.config.js of SvelteKit") }),
+  astro: () => ({ "astro.config.mjs": recipe("astro.config.mjs") }),
+};
 
 let archive;
 let browser;
@@ -27,8 +54,7 @@ before(async () => {
   archive = join(folder, pack(folder).filename);
   browser = await launchChromium();
   const engine = await createEngine();
-  const body = { model: "default", prompt: "Once", max_tokens: 8, temperature: 0 };
-  story = (await engine.completions.create(body)).choices[0].text;
+  story = (await engine.completions.create(REQUEST)).choices[0].text;
   await engine.dispose();
 });
 after(() => browser?.close());
@@ -39,13 +65,12 @@ function build(name) {
   cpSync(join(root, "tests/frameworks", name), app, { recursive: true });
   npm(["ci", "--no-audit", "--no-fund"], app);
   unpack(archive, app);
+  for (const [file, text] of Object.entries(recipes[name]())) writeFileSync(join(app, file), text);
   if (name === "next") {
-    const files = join(app, "node_modules/inpage/www");
-    const place = join(app, "public/inpage");
-    mkdirSync(place, { recursive: true });
-    cpSync(join(files, "dist/worker.js"), join(place, "worker.js"));
-    cpSync(join(files, "dist/wasm"), join(place, "wasm"), { recursive: true });
-    cpSync(join(files, "models/tales.gguf"), join(place, "tales.gguf"));
+    for (const file of ["dist/worker.js", "models/tales.gguf", ...WASM_MODULES]) {
+      const folder = file.includes("wasm") ? "public/inpage/wasm" : "public/inpage";
+      cpSync(join(app, "node_modules/inpage/www", file), join(app, folder, basename(file)));
+    }
   }
   Object.assign(process.env, env);
   npm(["run", "build"], app);
@@ -60,8 +85,8 @@ async function freePort() {
   return port;
 }
 
-/** Serves the app by its framework; the origin, and a function that stops it. */
-async function preview(app, program, args) {
+/** Serves the app by a program of its framework; the origin, and a function that stops it. */
+async function start(app, program, args) {
   const port = await freePort();
   const file = join(app, "node_modules/.bin", program);
   const child = spawn(file, [...args, "--port", `${port}`], { cwd: app, stdio: "ignore", env });
@@ -74,40 +99,59 @@ async function preview(app, program, args) {
   }
 }
 
+/** Opens the page: it writes the story, and nothing that it asks for is missing. */
+async function checkPage(origin, isIsolated) {
+  const page = await browser.newPage();
+  const problems = [];
+  page.on("pageerror", (error) => problems.push(error.message));
+  page.on("response", (answer) => {
+    if (answer.status() >= 400) problems.push(`${answer.status()} ${answer.url()}`);
+  });
+  await page.goto(origin);
+  const text = await page.waitForFunction(
+    () => document.querySelector("p")?.textContent,
+    undefined,
+    { timeout: PAGE_LIMIT_MS },
+  );
+  assert.equal(await text.jsonValue(), story);
+  assert.equal(await page.evaluate(() => crossOriginIsolated), isIsolated);
+  assert.deepEqual(problems, []);
+  await page.close();
+}
+
 for (const [name, program, args, isIsolated] of [
   ["next", "next", ["start"], false],
   ["sveltekit", "vite", ["preview"], true],
   ["astro", "astro", ["preview"], true],
 ]) {
   describe(name, () => {
+    let app;
     let served;
     before(async () => {
-      served = await preview(build(name), program, args);
+      app = build(name);
+      served = await start(app, program, args);
     });
     after(() => served?.stop());
 
-    test("a page writes a story", async () => {
-      const page = await browser.newPage();
-      const problems = [];
-      page.on("pageerror", (error) => problems.push(error.message));
-      page.on("response", (answer) => {
-        if (answer.status() >= 400) problems.push(`${answer.status()} ${answer.url()}`);
-      });
-      await page.goto(served.origin);
-      await page.waitForFunction(
-        () => document.getElementById("story")?.textContent !== "",
-        undefined,
-        { timeout: PAGE_LIMIT_MS },
-      );
-      assert.equal(await page.locator("#story").textContent(), story);
-      assert.equal(await page.evaluate(() => crossOriginIsolated), isIsolated);
-      assert.deepEqual(problems, []);
-      await page.close();
-    });
+    test("a page writes a story", () => checkPage(served.origin, isIsolated));
 
     test("a route of the server does", { skip: name !== "next" }, async () => {
       const answer = await fetch(`${served.origin}/api/story`);
       assert.deepEqual(await answer.json(), { text: story });
+    });
+
+    test("a page of astro dev does, with the headers of the plugin", {
+      skip: name !== "astro",
+    }, async () => {
+      const file = "astro.config.mjs";
+      const config = changed(recipe(file), "server: { headers }, ", "");
+      writeFileSync(join(app, file), config);
+      const development = await start(app, "astro", ["dev"]);
+      try {
+        await checkPage(development.origin, true);
+      } finally {
+        development.stop();
+      }
     });
   });
 }
