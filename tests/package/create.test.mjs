@@ -8,7 +8,7 @@ import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import { root } from "../../scripts/process.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
-import { askForTemplate } from "../../www/bin/create.mjs";
+import { askForTemplate, create as runCreate } from "../../www/bin/create.mjs";
 
 const folder = temporaryFolder("inpage-create-");
 const create = (...args) =>
@@ -51,19 +51,27 @@ test("each template is an app, and others are refused", () => {
   assert.match(refused.stderr, /--template poem is none of completion, chat, search, images/);
 });
 
-/** What a terminal gets that types an answer to each question, and the chosen template. */
-async function choose(answers, isTTY = true) {
-  const [input, output] = [new PassThrough(), new PassThrough()].map((it) =>
+/** A terminal that types one of `keys` at each question; those that are left, and what it shows. */
+function terminalThatTypes(keys, isTTY = true) {
+  const [stdin, stdout] = [new PassThrough(), new PassThrough()].map((it) =>
     Object.assign(it, { isTTY }),
   );
-  const rest = [...answers];
-  let shown = "";
-  output.on("data", (text) => {
-    shown += text;
-    if (`${text}`.includes("> ") && rest.length > 0) input.write(`${rest.shift()}\r`);
+  const terminal = { stdin, stdout, rest: [...keys], shown: "" };
+  stdout.on("data", (text) => {
+    terminal.shown += text;
+    if (`${text}`.includes("> ") && terminal.rest.length > 0) stdin.write(terminal.rest.shift());
   });
-  const template = await askForTemplate(input, output);
-  return { template, shown, rest };
+  return terminal;
+}
+
+/** What a terminal shows that types an answer to each question, and the chosen template. */
+async function choose(answers, isTTY = true) {
+  const terminal = terminalThatTypes(
+    answers.map((it) => `${it}\r`),
+    isTTY,
+  );
+  const template = await askForTemplate(terminal);
+  return { template, shown: terminal.shown, rest: terminal.rest };
 }
 
 test("a terminal is asked for the template until it names one", async () => {
@@ -81,6 +89,14 @@ test("a terminal is asked for the template until it names one", async () => {
     assert.match(chosen.shown, / 1 completion\r?\n {2}2 chat\r?\n {2}3 search\r?\n {2}4 images/);
   }
   assert.deepEqual(await choose([], false), { template: "completion", shown: "", rest: [] });
+});
+
+test("Ctrl+C and Ctrl+D at the question end the command", async () => {
+  const app = join(folder, "given-up");
+  for (const key of ["\x03", "\x04"]) {
+    assert.equal(await runCreate([app], terminalThatTypes([key])), 1);
+    assert.ok(!existsSync(app));
+  }
 });
 
 test("a model of the catalog takes the place of the template's", () => {

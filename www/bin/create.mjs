@@ -47,8 +47,8 @@ const OPTIONS = {
   help: { type: "boolean", short: "h" },
 };
 
-/** Runs the command; returns the exit status. */
-export async function create(args) {
+/** Runs the command; returns the exit status. A question is asked on `terminal`. */
+export async function create(args, terminal = process) {
   let parsed;
   try {
     parsed = parseArgs({ args, options: OPTIONS, allowPositionals: true });
@@ -66,9 +66,8 @@ export async function create(args) {
     return 0;
   }
   const folder = resolve(positionals[0]);
-  const template = values.template ?? (await askForTemplate());
   try {
-    write(folder, template, values);
+    write(folder, values.template ?? (await askForTemplate(terminal)), values);
   } catch (error) {
     process.stderr.write(`inpage create: ${error.message}\n`);
     return FAILED;
@@ -101,8 +100,8 @@ function checkTemplate({ template, model }) {
   throw new Error(`--model: the catalog has no "${model}" for ${task}${meant}`);
 }
 
-/** The template that somebody chooses in a terminal; elsewhere the first one. */
-export async function askForTemplate(input = process.stdin, output = process.stdout) {
+/** The template that somebody chooses in a terminal; elsewhere the first one. @throws AbortError for Ctrl+C and Ctrl+D */
+export async function askForTemplate({ stdin: input, stdout: output }) {
   const names = Object.keys(TEMPLATES);
   if (!input.isTTY || !output.isTTY) return names[0];
   const terminal = createInterface({ input, output });
