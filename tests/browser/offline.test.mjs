@@ -15,7 +15,12 @@ let browser;
 before(async () => {
   browser = await launchChromium();
 });
-after(() => browser?.close());
+/** Stop the servers: a test that fails leaves its own running, for which the file would wait. */
+const stops = [];
+after(async () => {
+  await browser?.close();
+  for (const stop of stops) await stop();
+});
 
 /**
  * A site whose files the test writes, with the package and its models beside them. `down()` stops the server, `up()` starts
@@ -37,6 +42,7 @@ async function startSite(files) {
   };
   let server = await serve({ mounts });
   const port = Number(new URL(server.origin).port);
+  stops.push(() => server.close());
   return {
     origin: server.origin,
     write,
