@@ -1,9 +1,8 @@
 //! Steps that verify drafts have the bits of single tokens, and requests with drafts their tokens and scores.
 
 use std::cell::Cell;
-use std::future::{Future, pending};
 use std::path::PathBuf;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::{
@@ -12,9 +11,10 @@ use futures_util::{
 };
 use inpage::{
     Result,
+    api::SystemHost,
     engine::{
-        CausalModel, Chooser, Clock, Engine, EngineLimits, Input, KnownText, MemoryCopy,
-        ModelLimits, Row, SequenceMemory, Speculation, StepOutput,
+        CausalModel, Chooser, Engine, EngineLimits, Input, KnownText, MemoryCopy, ModelLimits, Row,
+        SequenceMemory, Speculation, StepOutput,
         event::Event,
         generation::{DraftRules, Generation, SamplingParams, ScoreRequest, TokenScore},
     },
@@ -164,20 +164,6 @@ impl CausalModel for Counted {
     }
 }
 
-/// A clock that stands still: the engine measures no costs, so it verifies every draft that is likely enough. By the times of a busy
-/// machine, drafts may not be worth their steps.
-struct StoppedClock;
-
-impl Clock for StoppedClock {
-    fn now_ms(&self) -> u64 {
-        0
-    }
-
-    fn sleep_ms(&self, _duration_ms: u32) -> Pin<Box<dyn Future<Output = ()>>> {
-        Box::pin(pending())
-    }
-}
-
 /// The events of the requests, one request after the other.
 fn run(
     model: &mut Option<Counted>,
@@ -189,7 +175,7 @@ fn run(
         max_cached_pages: 0,
         ..EngineLimits::default()
     };
-    let (engine, handle) = Engine::new(model.take().unwrap(), limits, Rc::new(StoppedClock));
+    let (engine, handle) = Engine::new(model.take().unwrap(), limits, Rc::new(SystemHost));
     let all = async {
         let mut answers = vec![];
         for request in requests {
@@ -312,7 +298,7 @@ fn drafts_of_a_smaller_model_do_not_change_tokens() {
             let tokens: usize = guessed.iter().flatten().map(Vec::len).sum();
             assert!(drafted.get() > 5, "{} drafts of {what}", drafted.get());
             assert!(
-                verified.get() < tokens * 2 / 3,
+                verified.get() < tokens / 2,
                 "{} of {tokens}, {what}",
                 verified.get()
             );
