@@ -304,7 +304,7 @@ describe("the models of the demo", () => {
     };
     await found(320);
     await found(390);
-    // Not covered.
+    // Nothing covers the tab.
     await openTab(page, "models");
     assert.equal(await page.isVisible("#models-panel"), true);
   });

@@ -107,7 +107,7 @@ describe("installing LanguageModel", () => {
       };
       const Platform = window.QuotaExceededError;
       const [error, ofPlatform] = await failure();
-      // As in browsers without the class.
+      // Browsers without the class get a DOMException of the same name.
       delete window.QuotaExceededError;
       const [, fallback] = await failure();
       const answer = await session.prompt("Hi");

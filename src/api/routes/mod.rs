@@ -61,7 +61,7 @@ const ROOT_PATHS: [(&str, &str); 7] = [
     ("apply-template", "apply-template"),
     ("rerank", "rerank"),
     ("reranking", "reranking"),
-    // Cohere's clients and vLLM.
+    // Cohere's clients ask here, and vLLM answers here.
     ("v2/rerank", "rerank"),
     ("health", "health"),
 ];

@@ -74,12 +74,12 @@ async function relay(
   };
   // The answer has the error of a load that fails.
   whileLoading(get, options, report, answered.signal).catch(() => {});
-  // The SDK has other branches of the answer, so that it does not end when the stream of the transport is cancelled.
+  // The SDK tees the answer, so cancelling the stream of the transport does not end it.
   const stopped = new AbortController();
   writer.closed.catch((reason) => stopped.abort(reason));
   try {
     const reader = (await send(stopped.signal)).getReader();
-    // For transports without signals.
+    // A transport may ignore the signal.
     writer.closed.catch((reason) => reader.cancel(reason));
     for (;;) {
       const { done, value } = await reader.read();

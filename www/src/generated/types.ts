@@ -1460,7 +1460,7 @@ export type RerankList = { object: "list", id: string,
   model: string,
   /** The best document first; of equal ones the earlier. */
   results: Array<RerankResult>, usage: RerankUsage,
-  /** The token counts as Cohere's API has them; clients of it refuse an answer without this member. */
+  /** The token counts as Cohere's API has them. The AI SDK's provider for Cohere refuses an answer without this member. */
   meta: RerankMeta, };
 
 /** What Cohere's answers say about the request. */

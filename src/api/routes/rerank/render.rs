@@ -16,7 +16,7 @@ pub(in crate::api) struct RerankList<'a> {
     /// The best document first; of equal ones the earlier.
     results: Vec<RerankResult<'a>>,
     usage: RerankUsage,
-    /// The token counts as Cohere's API has them; clients of it refuse an answer without this member.
+    /// The token counts as Cohere's API has them. The AI SDK's provider for Cohere refuses an answer without this member.
     meta: RerankMeta,
 }
 
