@@ -158,11 +158,24 @@ pub(super) struct AnthropicErrorBody<'a> {
     request_id: Option<&'a str>,
 }
 
+/// The body of an error of the routes that rerank, with the message where the clients of these APIs read it.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, ts(rename = "RerankError"))]
+pub(super) struct RerankErrorBody<'a> {
+    error: ErrorObject<'a>,
+    /// The message, for clients of Cohere.
+    message: &'a str,
+    /// The message, for clients of Jina and Voyage.
+    detail: &'a str,
+}
+
 /// The form of the body of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ErrorForm {
     OpenAi,
     Anthropic,
+    Rerank,
 }
 
 /// The type of an error in Anthropic's API.
@@ -190,6 +203,15 @@ impl Failure {
                 ..self.object()
             },
             request_id,
+        })
+    }
+
+    /// The body `{"error":{message,type,param,code},"message","detail"}`.
+    pub(super) fn rerank_body(&self) -> Vec<u8> {
+        to_json(&RerankErrorBody {
+            error: self.object(),
+            message: &self.message,
+            detail: &self.message,
         })
     }
 

@@ -70,6 +70,7 @@ pub(crate) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     routes::visit_types(visitor);
     visitor.visit::<error::ErrorBody<'static>>();
     visitor.visit::<error::AnthropicErrorBody<'static>>();
+    visitor.visit::<error::RerankErrorBody<'static>>();
     visitor.visit::<switches::EngineSwitches>();
 }
 

@@ -45,7 +45,8 @@ describe("AI SDK 7, rerank of Cohere", missing, () => {
     const long = ["a fox ".repeat(2000)];
     const options = { model, query, documents: long, maxRetries: 0 };
     const error = await sdk.rerank(options).catch((error) => error);
-    assert.deepEqual([error.statusCode, /context/.test(error.responseBody)], [400, true]);
+    assert.equal(error.statusCode, 400);
+    assert.match(error.message, /context/);
     const cut = { cohere: { maxTokensPerDoc: 8 } };
     const { ranking } = await sdk.rerank({ ...options, providerOptions: cut });
     assert.equal(ranking.length, 1);

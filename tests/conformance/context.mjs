@@ -42,6 +42,11 @@ function checkError(reply) {
     const members = Object.keys(reply.body).sort();
     equal(members, ["error", "request_id", "type"], `${what}, members of the body`);
     equal(request_id, reply.headers.get("request-id"), `${what}, request_id`);
+  } else if (reply.body?.detail !== undefined) {
+    // The form of routes that rerank.
+    const { error, message, detail, ...others } = reply.body;
+    equal(others, {}, `${what}, other members of the body`);
+    equal([message, detail], [error.message, error.message], `${what}, message and detail`);
   } else {
     equal(Object.keys(reply.body ?? {}), ["error"], `${what}, members of the body`);
   }

@@ -61,28 +61,34 @@ const requestTo = (path) => {
 
 test("an engine that cannot answer refuses in the form of the route", async () => {
   const about = { message: "gone", param: null, code: "internal_error" };
-  for (const [path, isAnthropic] of [
-    ["/v1/messages", true],
-    ["/v1/messages/", true],
-    ["/api/messages/count_tokens?beta=true", true],
-    ["/v1/chat/completions", false],
-    ["/v1/messages/batches/x", true],
-    ["/v1/models/messages", false],
-    ["/v1/models/org/messages", false],
-    ["/v1/threads/t/messages", false],
+  const messageError = { ...about, type: "api_error" };
+  const asMessage = (id) => ({ type: "error", error: messageError, request_id: id });
+  const asOpenAi = () => ({ error: { ...about, type: "server_error" } });
+  const asRerank = () => ({ ...asOpenAi(), message: "gone", detail: "gone" });
+  for (const [path, expected] of [
+    ["/v1/messages", asMessage],
+    ["/v1/messages/", asMessage],
+    ["/api/messages/count_tokens?beta=true", asMessage],
+    ["/v1/chat/completions", asOpenAi],
+    ["/v1/messages/batches/x", asMessage],
+    ["/v1/models/messages", asOpenAi],
+    ["/v1/models/org/messages", asOpenAi],
+    ["/v1/threads/t/messages", asOpenAi],
+    ["/v1/rerank", asRerank],
+    ["/v2/rerank/?x=1", asRerank],
+    ["/v1/reranking", asRerank],
+    ["/v1/models/org/rerank", asOpenAi],
   ]) {
     const { port1, port2 } = new MessageChannel();
     refuse(port2, failure);
     const answer = await exchange(connected(port1), requestTo(path), lostForGood);
     assert.equal(answer.status, 500);
     const id = answer.headers.get("x-request-id");
+    const isAnthropic = expected === asMessage;
     assert.equal(answer.headers.get("request-id"), isAnthropic ? id : null, path);
     const exposed = answer.headers.get("access-control-expose-headers").split(", ");
     assert.equal(exposed.includes("request-id"), isAnthropic);
-    const expected = isAnthropic
-      ? { type: "error", error: { ...about, type: "api_error" }, request_id: id }
-      : { error: { ...about, type: "server_error" } };
-    assert.deepEqual(await answer.json(), expected, path);
+    assert.deepEqual(await answer.json(), expected(id), path);
   }
 });
 

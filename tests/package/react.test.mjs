@@ -255,6 +255,28 @@ describe("hooks of React", { skip }, () => {
     assert.equal(page.workers().length, 2);
   });
 
+  test("an older list that arrives late does not replace a newer one", async () => {
+    await page.evaluate(() => show(lister()));
+    await until("lister", "state.length > 0");
+    await page.evaluate(() => {
+      const [engine] = engines;
+      const answers = [Promise.withResolvers(), Promise.withResolvers()];
+      let asked = 0;
+      engine.fetch = () => answers[asked++].promise;
+      for (const _ of answers) engine.dispatchEvent(new Event("statechange"));
+      const arrive = (at, id) =>
+        answers[at].resolve(Response.json({ data: [{ id, status: "ready" }] }));
+      arrive(1, "newer");
+      window.arriveLate = () => arrive(0, "older");
+    });
+    await until("lister", "state[0].id === 'newer'");
+    await page.evaluate(async () => {
+      arriveLate();
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    });
+    assert.equal((await shown("lister"))[0].id, "newer");
+  });
+
   test("nothing is started while a page is rendered on a server", async () => {
     const html = await page.evaluate(() => renderOnServer());
     assert.match(html, /completion/);

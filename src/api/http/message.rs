@@ -167,8 +167,14 @@ impl Response {
         self.push_header("x-request-id", request_id);
         if form == ErrorForm::Anthropic {
             self.push_header("request-id", request_id);
-            if let Some(failure) = &self.failure {
-                self.body = Body::Full(failure.anthropic_body(Some(request_id)));
+        }
+        if let Some(failure) = &self.failure {
+            match form {
+                ErrorForm::OpenAi => {}
+                ErrorForm::Anthropic => {
+                    self.body = Body::Full(failure.anthropic_body(Some(request_id)));
+                }
+                ErrorForm::Rerank => self.body = Body::Full(failure.rerank_body()),
             }
         }
         self.push_header("access-control-allow-origin", allow_origin);
@@ -176,7 +182,7 @@ impl Response {
             self.push_header("vary", "Origin");
         }
         let exposed = match form {
-            ErrorForm::OpenAi => "x-request-id, retry-after, x-should-retry",
+            ErrorForm::OpenAi | ErrorForm::Rerank => "x-request-id, retry-after, x-should-retry",
             ErrorForm::Anthropic => "x-request-id, request-id, retry-after, x-should-retry",
         };
         self.push_header("access-control-expose-headers", exposed);

@@ -93,9 +93,14 @@ pub(super) fn error_form(url: &str, base_paths: &[String]) -> ErrorForm {
         let rest = below.and_then(|rest| rest.strip_prefix("/messages"));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     });
-    match is_of_messages {
-        true => ErrorForm::Anthropic,
-        false => ErrorForm::OpenAi,
+    if is_of_messages {
+        return ErrorForm::Anthropic;
+    }
+    match find(url, base_paths) {
+        Some((route, _)) if [rerank::ROUTE.path, rerank::RERANKING.path].contains(&route.path) => {
+            ErrorForm::Rerank
+        }
+        _ => ErrorForm::OpenAi,
     }
 }
 
@@ -341,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_at_and_below_messages_have_the_form_of_anthropic() {
+    fn the_form_of_errors_depends_on_the_url() {
         let bases = ["/v1".to_owned(), "/openai/v1/".to_owned()];
         for (url, form) in [
             ("/v1/messages", ErrorForm::Anthropic),
@@ -353,6 +358,11 @@ mod tests {
             ("/v1/messagesx", ErrorForm::OpenAi),
             ("/messages", ErrorForm::OpenAi),
             ("/v1/chat/completions?x=/v1/messages", ErrorForm::OpenAi),
+            ("/v1/rerank", ErrorForm::Rerank),
+            ("/openai/v1/reranking/?x=1", ErrorForm::Rerank),
+            ("/v2/rerank", ErrorForm::Rerank),
+            ("/v1/reranks", ErrorForm::OpenAi),
+            ("/v1/models/rerank", ErrorForm::OpenAi),
         ] {
             assert_eq!(error_form(url, &bases), form, "{url}");
         }

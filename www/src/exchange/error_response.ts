@@ -1,5 +1,5 @@
 //! The few error answers that JavaScript gives because the Rust side cannot: the engine is dead or cannot be
-//! reached. They have the form of the endpoint's errors (specification 1.4, 1.5, 2.1, 22.4), which depends on the URL of the request.
+//! reached. They have the form of the endpoint's errors (specification 1.4, 1.5, 2.1, 22.4, 23.5), which depends on the URL of the request.
 
 import type { HeaderList } from "./protocol.js";
 
@@ -65,7 +65,7 @@ export function errorParts(
       ...ids.map((name): [string, string] => [name, id]),
     ],
     exposed: [...ids, "retry-after", "x-should-retry"].join(", "),
-    body: JSON.stringify(isAnthropic ? anthropicObject(error, id) : errorObject(error)),
+    body: JSON.stringify(isAnthropic ? anthropicObject(error, id) : bodyAt(url, error)),
   };
 }
 
@@ -110,6 +110,11 @@ function isOfMessages(url: string): boolean {
   return /(?<!\/(?:models(?:\/.*)?|threads\/[^/]+))\/messages(?:\/|$)/.test(new URL(url).pathname);
 }
 
+/** Whether `url` is one of the routes that rerank; `models/rerank` is a model. */
+function isOfRerank(url: string): boolean {
+  return /(?<!\/models(?:\/.*)?)\/rerank(?:ing)?\/?$/.test(new URL(url).pathname);
+}
+
 function statusOf({ code }: EngineFailure): number {
   return code === "engine_unavailable" || code === "model_not_loaded" ? 503 : 500;
 }
@@ -121,6 +126,13 @@ function withStatus(failure: EngineFailure): StatusError {
 function errorObject({ status, message, code }: StatusError) {
   const type = status < 500 ? "invalid_request_error" : "server_error";
   return { error: { message, type, param: null, code } };
+}
+
+/** The body at `url`. Clients of Cohere read `message`, those of Jina and Voyage `detail`. */
+function bodyAt(url: string, error: StatusError) {
+  const body = errorObject(error);
+  const { message } = error;
+  return isOfRerank(url) ? { ...body, message, detail: message } : body;
 }
 
 /** The types of Anthropic's errors, of the statuses that are answered here. Others are `invalid_request_error`. */

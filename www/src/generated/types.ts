@@ -1431,6 +1431,13 @@ export type RenderedTemplate = { prompt: string, };
 /** The text of a document. */
 export type RerankDocument = { text: string, };
 
+/** The body of an error of the routes that rerank, with the message where the clients of these APIs read it. */
+export type RerankError = { error: ErrorObject,
+  /** The message, for clients of Cohere. */
+  message: string,
+  /** The message, for clients of Jina and Voyage. */
+  detail: string, };
+
 /** A request for an order of documents; `docs/api.md` says what each field means. */
 export type RerankFields = {
   /** A model's id, or `default` for the one that is ready (switches `defaultModel`, `allowMissingModel`). */

@@ -22,10 +22,14 @@ export function modelsHook(
       if (engine === undefined) return undefined;
       const mounted = new AbortController();
       const { signal } = mounted;
+      let asked = 0;
       const refresh = async () => {
+        asked += 1;
+        const turn = asked;
         const answer = await engine.fetch(`${engine.basePaths[0] ?? ""}/models`, { signal });
         const { data } = (await answer.json()) as { data: readonly ListedModel[] };
-        if (!signal.aborted) setModels(data);
+        // An older list may arrive after a newer one.
+        if (!signal.aborted && turn === asked) setModels(data);
       };
       // The list of an engine that has ended stays.
       const change = () => void refresh().catch(() => {});
