@@ -31,8 +31,8 @@ export const R = (members = {}) => ({ model: "default", prompt: P, max_tokens: 8
 
 const idOf = (label) => Number(/^token_id:(\d+)$/.exec(label)?.[1] ?? fail(`no id: ${label}`));
 
-/** Rule E. */
-function checkError(reply) {
+/** Rule E for the answer to a request to `path`. */
+function checkError(reply, path) {
   const what = `error ${reply.status}`;
   matches(reply.headers.get("content-type") ?? "", /^application\/json\b/, `${what}, content type`);
   ok(reply.headers.get("x-request-id"), `${what} without x-request-id`);
@@ -42,8 +42,7 @@ function checkError(reply) {
     const members = Object.keys(reply.body).sort();
     equal(members, ["error", "request_id", "type"], `${what}, members of the body`);
     equal(request_id, reply.headers.get("request-id"), `${what}, request_id`);
-  } else if (reply.body?.detail !== undefined) {
-    // The form of routes that rerank.
+  } else if (/\/rerank(?:ing)?\/?(?:\?|$)/.test(path)) {
     const { error, message, detail, ...others } = reply.body;
     equal(others, {}, `${what}, other members of the body`);
     equal([message, detail], [error.message, error.message], `${what}, message and detail`);
@@ -156,7 +155,7 @@ export class Context {
       text,
       body: isJson ? JSON.parse(text) : undefined,
     };
-    if (!response.ok) checkError(reply);
+    if (!response.ok) checkError(reply, path);
     return reply;
   }
 

@@ -155,10 +155,7 @@ export default [
       ["documents", "invalid_type", ["a", {}, ["a", 1], [null], [{ text: 1 }], [{ body: "a" }]]],
       ["documents", "invalid_value", [[], Array(2049).fill("a")]],
     ]) {
-      for (const value of values) {
-        const { body } = await api.refused(F({ [param]: value }), 400, code, param);
-        equal([body.message, body.detail], [body.error.message, body.error.message], "messages");
-      }
+      for (const value of values) await api.refused(F({ [param]: value }), 400, code, param);
     }
   }),
   rerankCase("310", "a score does not depend on other documents", async (api) => {
