@@ -13,8 +13,8 @@ import { targetFolder } from "./setup/target.mjs";
 import { provideVulkan } from "./setup/vulkan.mjs";
 import { GPU_TESTS, rustTestNames } from "./test_names.mjs";
 
-/** Files whose lines are tests or exist for tests alone. */
-const TESTS = /(^|\/)(tests?|[a-z0-9_]+_tests)(\/|\.rs$)|^src\/test_hooks\//;
+/** Files whose lines are tests, benchmarks that run by name, or exist for tests alone. */
+const TESTS = /(^|\/)(tests?|speed|[a-z0-9_]+_(tests|speed))(\/|\.rs$)|^src\/test_hooks\//;
 
 /** The LLVM programs of the active toolchain, which rustup installs as `llvm-tools`. */
 function llvmProgram(name) {
