@@ -261,6 +261,12 @@ async function gpuEnv() {
 // The same for all tests and lints of cargo, so that the library and its dependencies are compiled once.
 const HOOKS = ["--features", "test-hooks"];
 
+/**
+ * Unit tests are compiled at level 0, which saves more than they take longer. Dependencies keep their levels, so they are those of all
+ * tests. Futures of a load are large without optimization: they overflow the stack that test threads have by default.
+ */
+const UNOPTIMIZED = { CARGO_PROFILE_DEV_OPT_LEVEL: "0", RUST_MIN_STACK: String(16 << 20) };
+
 // Every op has a test of this name. These tests need no GPU.
 const SHADER_TESTS = "kernels_are_valid_wgsl";
 
@@ -278,13 +284,17 @@ const TIERS = {
   rust: async (tally) => {
     await requireRust();
     const env = await gpuEnv();
-    const integration = rustTestNames().flatMap((name) => ["--test", name]);
-    const tests = [...HOOKS, "--lib", "--examples", ...integration];
-    await tally.check("compile the tests", "cargo", ["test", "--locked", "--no-run", ...tests]);
+    const compile = (name, args, options) =>
+      tally.check(name, "cargo", ["test", "--locked", "--no-run", ...HOOKS, ...args], options);
+    const programs = rustTestNames().flatMap((name) => ["--test", name]);
+    await compile("compile the test programs", ["--examples", ...programs]);
+    const unoptimized = { ...env, ...UNOPTIMIZED };
+    await compile("compile the unit tests", ["--lib"], { env: unoptimized });
+    const units = [...HOOKS, "--no-fail-fast", "--lib", "--", "--skip", SHADER_TESTS];
+    await cargoTest(tally, "unit tests", units, unoptimized);
     const others = rustTestNames().filter((name) => !GPU_TESTS.includes(name));
-    const run = [...HOOKS, "--lib", "--examples", ...others.flatMap((name) => ["--test", name])];
-    const all = ["--no-fail-fast", ...run, "--", "--skip", SHADER_TESTS];
-    await cargoTest(tally, "run the tests", all, env);
+    const run = [...HOOKS, "--examples", ...others.flatMap((name) => ["--test", name])];
+    await cargoTest(tally, "test programs", ["--no-fail-fast", ...run], env);
     const kernels = ["--package", "inpage-cpu"];
     await cargoTest(tally, "kernels of the CPU", kernels);
     const documentation = ["test", "--locked", "--doc", ...HOOKS];
@@ -325,7 +335,8 @@ const TIERS = {
   },
   shaders: async (tally) => {
     await requireRust();
-    await cargoTest(tally, "shaders compose and validate", [...HOOKS, "--lib", SHADER_TESTS]);
+    const validate = [...HOOKS, "--lib", SHADER_TESTS];
+    await cargoTest(tally, "shaders compose and validate", validate, UNOPTIMIZED);
   },
   // It runs while the module of the package is linked, which it does not need.
   native: async (tally) => {
@@ -494,8 +505,7 @@ async function isProvided(tally, name, find, packages) {
  */
 async function rustModules(tally, modules) {
   await requireRust();
-  // Compiling this crate takes half as long then. Dependencies keep their levels, so they are those of all tests.
-  const unoptimized = { CARGO_PROFILE_DEV_OPT_LEVEL: "0", ...process.env };
+  const unoptimized = { ...UNOPTIMIZED, ...process.env };
   const programs = rustTestNames();
   for (const module of modules) {
     const [program, ...path] = module.split("::");
