@@ -303,7 +303,8 @@ const TIERS = {
     });
     const clippy = ["clippy", "--locked", "--all-targets", ...HOOKS, "--", "-D", "warnings"];
     await tally.check("clippy", "cargo", clippy);
-    const clippyOfKernels = ["clippy", "--locked", ...kernels, "--all-targets"];
+    const patch = ["--package", "inventory"];
+    const clippyOfKernels = ["clippy", "--locked", ...kernels, ...patch, "--all-targets"];
     const deny = ["--", "-D", "warnings"];
     await tally.check("clippy for the kernels of the CPU", "cargo", [...clippyOfKernels, ...deny]);
     const clippyOfFuzzing = ["clippy", "--locked", "--package", "inpage-fuzz"];
@@ -371,8 +372,11 @@ const TIERS = {
     await tally.check("types for apps", npmProgram("tsc"), ["-p", "tests/types"]);
     await tally.check("download size", process.execPath, ["scripts/size.mjs"]);
     if (clippy) {
+      // Clippy would make a crate that it looks at depend on the checkout's Cargo.toml and clippy.toml. Without `--no-deps` that
+      // is also `src/inventory`, and each new checkout would check burn once more.
+      const crates = ["--no-deps", "--package", "inpage", "--package", "inpage-cpu", "--lib"];
       const profile = ["--profile", "web"];
-      const check = ["clippy", "--locked", "--lib", ...profile, ...args, "--", "-D", "warnings"];
+      const check = ["clippy", "--locked", ...crates, ...profile, ...args, "--", "-D", "warnings"];
       await tally.check("clippy for wasm", cargo, check, { env });
     }
     if (buildsInBackground) hookedModuleBuilt = buildInBackground("--test-hooks");
