@@ -227,6 +227,26 @@ test("a tab with its own engine is served by it", async () => {
   assert.deepEqual([first, own], [0, 4]);
 });
 
+test("a tab with its own engine is served by it, also if its thread is busy for a moment", async () => {
+  await serve();
+  const second = await harness.open(context);
+  await serve(second);
+  await second.evaluate((busy_ms) => {
+    const { fetch } = window;
+    window.fetch = (...request) => {
+      const response = fetch(...request);
+      const end = performance.now() + busy_ms;
+      while (performance.now() < end);
+      return response;
+    };
+  }, 300);
+  await readStream(second, "count:4");
+  const [first, own] = await Promise.all(
+    [page, second].map((tab) => tab.evaluate(async () => (await engine.info()).produced)),
+  );
+  assert.deepEqual([first, own], [0, 4]);
+});
+
 test("closing the reading tab stops the generation in the serving tab", async () => {
   await serve();
   const second = await harness.open(context);
