@@ -68,6 +68,8 @@ export type BodyItem = Uint8Array<ArrayBuffer> | BodyPiece | BodyLoss;
 export type ResponderMessage =
   /** The page has an engine and accepts the port (sent by the page, before anything else). `engine`: its number in the page. */
   | { type: "accepted"; engine?: number }
+  /** The page serves no such URL, or no longer (sent by the page, instead of the above). */
+  | { type: "declined" }
   /** A message that is sent every few seconds if the requester announced heartbeats: this end is not frozen. */
   | { type: "alive" }
   /** `stream` is present if and only if the transport is "transfer". */

@@ -34,18 +34,15 @@ const ANSWER_TIMEOUT_MS = 2000;
 /** The delay after others with which the requesting tab's own engine may answer and still be preferred. */
 const OWN_TAB_GRACE_MS = 30;
 
-/** The same delay if that tab is known to serve: it will answer, unless its thread is busy for long. */
-const SERVING_TAB_GRACE_MS = 1000;
+/** The same delay for a tab that is known to answer in any case, unless its thread is busy for long. */
+const LISTENING_TAB_GRACE_MS = 1000;
 
-/**
- * Tabs that serve, or did when they were last heard. When the browser stops the service worker, this is lost, until a tab
- * answers again.
- */
-const serving = new Set<string>();
+/** Tabs that accept or decline. When the browser stops the service worker this is lost, until a tab answers again. */
+const listening = new Set<string>();
 
 /** A tab has asked what is intercepted, which it does when it begins to serve. */
-export function nowServes(clientId: string): void {
-  serving.add(clientId);
+export function nowListens(clientId: string): void {
+  listening.add(clientId);
 }
 
 /** The preferred tab if it has an engine, else the first tab that answers, else `undefined`. */
@@ -55,28 +52,30 @@ export async function findEngine(
 ): Promise<EngineOwner | undefined> {
   const all = await clients.matchAll({ type: "window", includeUncontrolled: true });
   const open = new Set(all.map(({ id }) => id));
-  for (const id of serving) if (!open.has(id)) serving.delete(id);
+  for (const id of listening) if (!open.has(id)) listening.delete(id);
   const pages = all.filter(({ id }) => !excluded.has(id));
   if (pages.length === 0) return undefined;
   const asked: MessagePort[] = [];
   const chosen = await new Promise<EngineOwner | undefined>((resolve) => {
-    setTimeout(() => resolve(undefined), ANSWER_TIMEOUT_MS);
-    const preferredIsThere = pages.some((page) => page.id === preferredId);
-    const graceMs = serving.has(preferredId) ? SERVING_TAB_GRACE_MS : OWN_TAB_GRACE_MS;
-    let preferredAnswers = false;
+    const graceMs = listening.has(preferredId) ? LISTENING_TAB_GRACE_MS : OWN_TAB_GRACE_MS;
+    let preferredMayAccept = pages.some((page) => page.id === preferredId);
+    let other: EngineOwner | undefined;
+    setTimeout(() => resolve(other), ANSWER_TIMEOUT_MS);
     for (const page of pages) {
       const { port1, port2 } = new MessageChannel();
       asked.push(port1);
       port1.onmessage = ({ data }: MessageEvent<ResponderMessage>) => {
+        listening.add(page.id);
+        const isPreferred = page.id === preferredId;
+        if (data.type === "declined" && isPreferred) {
+          preferredMayAccept = false;
+          if (other !== undefined) resolve(other);
+        }
         if (data.type !== "accepted") return;
-        serving.add(page.id);
-        if (page.id === preferredId) preferredAnswers = true;
         const owner = { clientId: page.id, engine: data.engine, port: port1 };
-        if (page.id === preferredId || !preferredIsThere) return resolve(owner);
-        setTimeout(() => {
-          if (!preferredAnswers) serving.delete(preferredId);
-          resolve(owner);
-        }, graceMs);
+        if (isPreferred || !preferredMayAccept) return resolve(owner);
+        other ??= owner;
+        setTimeout(() => resolve(other), graceMs);
       };
       const message: ServiceWorkerToPage = { type: CONNECT, url, scope };
       page.postMessage(message, [port2]);

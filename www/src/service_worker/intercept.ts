@@ -33,7 +33,7 @@ import type {
   ServiceWorkerScope,
 } from "../worker_scopes.js";
 import { heardFrom, pagesServe } from "./ask_pages.js";
-import { findEngine, nowServes } from "./find_engine.js";
+import { findEngine, nowListens } from "./find_engine.js";
 import { frameAnswer, isFrameRequest } from "./isolated_frame.js";
 import { isSiteFile, siteAnswer } from "./site_answer.js";
 import {
@@ -105,7 +105,7 @@ export function intercept({ basePaths, origins, offline }: InterceptOptions = {}
       if (message?.type === WORKER_LOST) workerLost(id, message.engine, message.failure);
     }
     if (message?.type === REPORT) {
-      if (sent.source !== null) nowServes(sent.source.id);
+      if (sent.source !== null) nowListens(sent.source.id);
       sent.waitUntil(report(sent));
     }
   });

@@ -94,7 +94,10 @@ function connect(
   worker: ServiceWorker | undefined,
 ): void {
   const found = servedAt(url, scope);
-  if (found === undefined) return;
+  if (found === undefined) {
+    port.postMessage({ type: "declined" } satisfies ResponderMessage);
+    return;
+  }
   if (worker) connected.add(worker);
   const engine = numberOf(found.engine);
   port.postMessage({ type: "accepted", engine } satisfies ResponderMessage);
