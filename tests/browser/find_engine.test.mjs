@@ -81,6 +81,19 @@ describe("a request of a tab", () => {
     assert.equal(found(), other);
   });
 
+  test("waits so long only once", async () => {
+    nowListens(own);
+    const first = await ask([other, own]);
+    await say(other, "accepted");
+    await pass(1000);
+    await first.done;
+    const second = await ask([other, own]);
+    await say(other, "accepted");
+    await pass(30);
+    await second.done;
+    assert.equal(second.found(), other);
+  });
+
   test("waits for a tab that has answered before", async () => {
     const before = await ask([own]);
     await say(own, "declined");

@@ -37,7 +37,7 @@ const OWN_TAB_GRACE_MS = 30;
 /** The same delay for a tab that is known to answer in any case, unless its thread is busy for long. */
 const LISTENING_TAB_GRACE_MS = 1000;
 
-/** Tabs that accept or decline. When the browser stops the service worker this is lost, until a tab answers again. */
+/** Tabs that are expected to accept or decline. When the browser stops the service worker this is lost, until a tab answers again. */
 const listening = new Set<string>();
 
 /** A tab has asked what is intercepted, which it does when it begins to serve. */
@@ -58,7 +58,8 @@ export async function findEngine(
   const asked: MessagePort[] = [];
   const chosen = await new Promise<EngineOwner | undefined>((resolve) => {
     const graceMs = listening.has(preferredId) ? LISTENING_TAB_GRACE_MS : OWN_TAB_GRACE_MS;
-    let preferredMayAccept = pages.some((page) => page.id === preferredId);
+    const preferredIsThere = pages.some((page) => page.id === preferredId);
+    let preferredAnswers = false;
     let other: EngineOwner | undefined;
     setTimeout(() => resolve(other), ANSWER_TIMEOUT_MS);
     for (const page of pages) {
@@ -67,15 +68,18 @@ export async function findEngine(
       port1.onmessage = ({ data }: MessageEvent<ResponderMessage>) => {
         listening.add(page.id);
         const isPreferred = page.id === preferredId;
-        if (data.type === "declined" && isPreferred) {
-          preferredMayAccept = false;
-          if (other !== undefined) resolve(other);
-        }
+        if (isPreferred) preferredAnswers = true;
+        if (data.type === "declined" && isPreferred && other !== undefined) resolve(other);
         if (data.type !== "accepted") return;
         const owner = { clientId: page.id, engine: data.engine, port: port1 };
-        if (isPreferred || !preferredMayAccept) return resolve(owner);
+        // If it has answered before, it has declined.
+        if (isPreferred || preferredAnswers || !preferredIsThere) return resolve(owner);
         other ??= owner;
-        setTimeout(() => resolve(other), graceMs);
+        setTimeout(() => {
+          // A page that listened may have been left, or may only have asked what is intercepted.
+          if (!preferredAnswers) listening.delete(preferredId);
+          resolve(other);
+        }, graceMs);
       };
       const message: ServiceWorkerToPage = { type: CONNECT, url, scope };
       page.postMessage(message, [port2]);
