@@ -262,8 +262,8 @@ async function gpuEnv() {
 const HOOKS = ["--features", "test-hooks"];
 
 /**
- * Unit tests are compiled at level 0, which saves more than they take longer. Dependencies keep their levels, so they are those of all
- * tests. Futures of a load are large without optimization: they overflow the stack that test threads have by default.
+ * Unit tests are compiled at level 0: that saves more time in the compiler than it costs when they run. Dependencies keep their levels, so
+ * they are those of all tests. Futures of a load are large without optimization: they overflow the stack that test threads have by default.
  */
 const UNOPTIMIZED = { CARGO_PROFILE_DEV_OPT_LEVEL: "0", RUST_MIN_STACK: String(16 << 20) };
 

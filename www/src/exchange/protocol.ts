@@ -237,7 +237,7 @@ export type WorkerToPage =
 
 /** Service worker to page. */
 export type ServiceWorkerToPage =
-  /** Accept the port that comes with this message, if you serve `url` in this scope. */
+  /** Accept the port that comes with this message if you serve `url` in this scope, else decline. */
   | { type: typeof CONNECT; url: string; scope: string }
   /**
    * Do you serve `url` in this scope? Answer with a [`ServesAnswer`] over the port that comes with this message. `claims` are

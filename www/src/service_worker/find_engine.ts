@@ -40,7 +40,7 @@ const LISTENING_TAB_GRACE_MS = 1000;
 /** Tabs that are expected to accept or decline. When the browser stops the service worker this is lost, until a tab answers again. */
 const listening = new Set<string>();
 
-/** A tab has asked what is intercepted, which it does when it begins to serve. */
+/** A tab has asked what is intercepted. It does so when it begins to serve, and to find the frame of an isolated engine. */
 export function nowListens(clientId: string): void {
   listening.add(clientId);
 }
@@ -72,11 +72,11 @@ export async function findEngine(
         if (data.type === "declined" && isPreferred && other !== undefined) resolve(other);
         if (data.type !== "accepted") return;
         const owner = { clientId: page.id, engine: data.engine, port: port1 };
-        // If it has answered before, it has declined.
+        // A preferred tab that has answered has declined: otherwise it would have been chosen.
         if (isPreferred || preferredAnswers || !preferredIsThere) return resolve(owner);
         other ??= owner;
         setTimeout(() => {
-          // A page that listened may have been left, or may only have asked what is intercepted.
+          // It may have asked only for the frame of its engine. It is known again once it answers.
           if (!preferredAnswers) listening.delete(preferredId);
           resolve(other);
         }, graceMs);
