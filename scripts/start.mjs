@@ -161,7 +161,8 @@ function openInBrowser(url) {
 async function serveDemo({ port = "8017", open }) {
   const www = resolve(root, "www");
   const pages = {
-    "/": '<!doctype html><meta http-equiv="refresh" content="0; url=/demo/"><a href="/demo/">inpage</a>',
+    // Without an icon, browsers ask for /favicon.ico.
+    "/": '<!doctype html><link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url=/demo/"><a href="/demo/">inpage</a>',
   };
   // The service worker is at the root of the origin, as on a real host.
   const mounts = { "/": `${www}/`, "/sw.js": resolve(www, "dist/sw.js") };
