@@ -1,8 +1,6 @@
 // A tile of 16 tokens by 8 lines of weights in the registers of one lane, without workgroup memory or
 // barriers. Four neighbouring lanes have different lines. Each of them loads the inputs of one token and
-// broadcasts them to the other three. The loops over columns and, in the kernel, over lines are not
-// unrolled: on SwiftShader the kernel would take three times as long to compile and run 1.1 to 1.4 times
-// as fast, and a page compiles six such kernels before its first answer.
+// broadcasts them to the other three.
 
 @group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
 
@@ -17,7 +15,7 @@ fn add_block(
     sums: ptr<function, array<vec4<f32>, 32>>,
 ) {
     let last_token = arrayLength(&x) / (COLS / 4u) - 1u;
-    for (var i = 0u; i < 8u; i++) {
+    for (var i = 0u; i < 8u; i++) { // unrolled
         let column = block * 8u + i;
         let lower = mat4x4<f32>((*rows)[0][i], (*rows)[1][i], (*rows)[2][i], (*rows)[3][i]);
         let upper = mat4x4<f32>((*rows)[4][i], (*rows)[5][i], (*rows)[6][i], (*rows)[7][i]);
