@@ -7,7 +7,7 @@ import { buildServer, startServer } from "../conformance/native.mjs";
 import { APART, perplexity, provideRealModels, references } from "./models.mjs";
 
 const MAX_CPU_ERROR = 0.02;
-/** The reference device is slow: `page_gpu.test.mjs` compares all tokens. */
+/** The reference device is slow: `page_gpu_greedy.test.mjs` compares all tokens. */
 const REFERENCE_TOKENS = 6;
 const CONTEXT_TOKENS = 512;
 
