@@ -309,6 +309,27 @@ describe("the demo with a fake engine", () => {
     await says(page, "#run-state", /^Done/);
   });
 
+  test("a tab opens although a notice moves it while its button is pressed", async (t) => {
+    const late = createServer().listen(0, "127.0.0.1");
+    t.after(() => {
+      late.closeAllConnections();
+      late.close();
+    });
+    await once(late, "listening");
+    const asked = once(late, "request");
+    await loadUrl(page, `http://127.0.0.1:${late.address().port}/absent.gguf`);
+    const [, response] = await asked;
+    const button = page.locator("#write-tab");
+    await button.hover();
+    const { y, height } = await button.boundingBox();
+    await page.mouse.down();
+    response.writeHead(404, { "access-control-allow-origin": "*" }).end();
+    await says(page, "#notice-model", /absent\.gguf/);
+    assert.ok((await button.boundingBox()).y > y + height, "the notice did not move the tab");
+    await page.mouse.up();
+    assert.equal(await page.isVisible("#prompt"), true);
+  });
+
   test("a load can be cancelled, and replaced by another", async () => {
     // A server that never answers.
     const silent = createServer(() => {}).listen(0, "127.0.0.1");

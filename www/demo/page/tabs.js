@@ -43,13 +43,19 @@ export function setUpTabs(onShow) {
   };
   /** @param {TabName} name */
   const open = (name) => {
+    if (tabs.shown === name) return;
     tabs.shown = name;
     draw();
     remember(KEY, name);
     onShow(name);
   };
   buttons.forEach((button, index) => {
-    button.addEventListener("click", () => open(/** @type {TabName} */ (NAMES[index])));
+    const opened = () => open(/** @type {TabName} */ (NAMES[index]));
+    button.addEventListener("click", opened);
+    // A notice that appears above the tabs moves them. If it appears while the button is pressed, there is no click.
+    button.addEventListener("mousedown", (event) => {
+      if (event.button === 0) opened();
+    });
     button.addEventListener("keydown", (event) => {
       const to = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: -1 }[event.key];
       const name = to === undefined ? undefined : NAMES.at(to % NAMES.length);
