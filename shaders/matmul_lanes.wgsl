@@ -14,7 +14,7 @@ fn main(
     var lines: array<array<vec4<f32>, 8>, 8>;
     var values: array<vec4<f32>, 8>;
     for (var block = 0u; block < BLOCKS; block++) {
-        for (var line = 0u; line < 8u; line++) { // unrolled if UNROLLED
+        for (var line = 0u; line < 8u; line++) { // unrolled
             let row = min(first_row + line % LANE_ROWS, ROWS - 1u);
             load_line(line, 8u, row * BLOCKS + block, &values);
             lines[line] = values;

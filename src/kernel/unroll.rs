@@ -1,53 +1,37 @@
 //! Unrolls marked loops of WGSL. The compilers of software adapters do not unroll, so an array that is
 //! indexed by a variable is in memory there instead of registers. Only one form of loop is supported:
-//! `for (var i = 0u; i < 8u; i++) { // unrolled`, whose bound may be a named constant. `// unrolled if NAME` leaves
-//! the loop as it is where the constant NAME is 0.
+//! `for (var i = 0u; i < 8u; i++) { // unrolled`, whose bound may be a named constant.
 
-const MARK: &str = "{ // unrolled";
+const MARK: &str = "{ // unrolled\n";
 
 /// Replaces every marked loop by its iterations, the loop's variable by its values. `constant` gives
-/// the value of a named bound or condition.
+/// the value of a named bound.
 ///
 /// # Panics
-/// If a marked line has another form, a bound or condition is unknown or braces are unbalanced:
-/// mistakes in our shaders.
+/// If a marked line has another form, a bound is unknown or braces are unbalanced: mistakes in our
+/// shaders.
 pub(super) fn unroll(wgsl: &str, constant: &impl Fn(&str) -> Option<u32>) -> String {
     let Some(mark) = wgsl.find(MARK) else {
         return wgsl.to_owned();
     };
     let start = wgsl[..mark].rfind('\n').map_or(0, |at| at + 1);
     let head = wgsl[start..mark].trim();
-    let after_mark = mark + wgsl[mark..].find('\n').expect("a loop has a body") + 1;
-    let condition = wgsl[mark + MARK.len()..after_mark].trim();
-    let end = after_mark + closing_brace(&wgsl[after_mark..]);
-    let body = unroll(&wgsl[after_mark..end], constant);
-    let mut text = wgsl[..start].to_owned();
     let (variable, bound) = parse(head).unwrap_or_else(|| panic!("cannot be unrolled: {head}"));
     let count = match bound.strip_suffix('u').and_then(|n| n.parse().ok()) {
         Some(literal) => literal,
         None => constant(bound).unwrap_or_else(|| panic!("no constant {bound}")),
     };
-    if is_unrolled(condition, constant) {
-        for i in 0..count {
-            text.push_str("{\n");
-            text.push_str(&replace_word(&body, variable, &format!("{i}u")));
-            text.push_str("}\n");
-        }
-    } else {
-        text.push_str(&format!("{head} {{\n{body}}}"));
+    let after_mark = mark + MARK.len();
+    let end = after_mark + closing_brace(&wgsl[after_mark..]);
+    let body = unroll(&wgsl[after_mark..end], constant);
+    let mut text = wgsl[..start].to_owned();
+    for i in 0..count {
+        text.push_str("{\n");
+        text.push_str(&replace_word(&body, variable, &format!("{i}u")));
+        text.push_str("}\n");
     }
     text.push_str(&unroll(&wgsl[end + 1..], constant));
     text
-}
-
-/// Whether the text after a mark, nothing or `if NAME`, lets a loop be unrolled.
-fn is_unrolled(condition: &str, constant: &impl Fn(&str) -> Option<u32>) -> bool {
-    if condition.is_empty() {
-        return true;
-    }
-    let name = condition.strip_prefix("if ");
-    let name = name.unwrap_or_else(|| panic!("not a condition: {condition}"));
-    constant(name).unwrap_or_else(|| panic!("no constant {name}")) != 0
 }
 
 /// Variable and bound of `for (var i = 0u; i < 8u; i++)`.
@@ -95,11 +79,7 @@ mod tests {
     use super::unroll;
 
     fn unrolled(wgsl: &str) -> String {
-        let text = unroll(wgsl, &|name| match name {
-            "N" => Some(2),
-            "NONE" => Some(0),
-            _ => None,
-        });
+        let text = unroll(wgsl, &|name| (name == "N").then_some(2));
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
@@ -120,24 +100,6 @@ mod tests {
             unrolled(wgsl),
             "{ if (c) { { y[0u][0u]; } { y[0u][1u]; } } } \
              { if (c) { { y[1u][0u]; } { y[1u][1u]; } } }"
-        );
-    }
-
-    #[test]
-    fn a_condition_decides() {
-        let wgsl = |name| {
-            format!(
-                "for (var r = 0u; r < 2u; r++) {{ // unrolled if {name}\n\
-                 for (var i = 0u; i < N; i++) {{ // unrolled\ny[r][i];\n}}\n}}\nz;"
-            )
-        };
-        assert_eq!(
-            unrolled(&wgsl("NONE")),
-            "for (var r = 0u; r < 2u; r++) { { y[r][0u]; } { y[r][1u]; } } z;"
-        );
-        assert_eq!(
-            unrolled(&wgsl("N")),
-            "{ { y[0u][0u]; } { y[0u][1u]; } } { { y[1u][0u]; } { y[1u][1u]; } } z;"
         );
     }
 

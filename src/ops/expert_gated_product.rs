@@ -150,8 +150,7 @@ fn kernel(
         }
         Product::Matmul => {
             let kernel = gate.constants(kernel);
-            let kernel =
-                group_experts::tile_modules(kernel, &[gate, up], used, variant).binding("out");
+            let kernel = group_experts::tile_modules(kernel, 2, used, variant).binding("out");
             rows(matrices(kernel, [gate, up], modules), added, activation)
         }
     }

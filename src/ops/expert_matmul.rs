@@ -47,8 +47,8 @@ pub fn expert_matmul(
 /// The composed kernel. `weights` has the size of one expert's matrix.
 fn kernel(weights: MatrixShape, variant: Variant) -> Kernel {
     let kernel = Kernel::new(format!("expert_matmul_{}", weights.ty.lowercase_name()));
-    let kernel = group_experts::tile_modules(weights.constants(kernel), &[weights], 1, variant)
-        .binding("out");
+    let kernel =
+        group_experts::tile_modules(weights.constants(kernel), 1, 1, variant).binding("out");
     let kernel = weights.bindings(kernel, "weights");
     Store::default().rows(kernel.modules(weights.ty.wgsl()))
 }

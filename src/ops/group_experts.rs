@@ -6,7 +6,7 @@
 //! tiles of 16 pairs, whose weights are unpacked once. The result of a pair does not depend on its tile. Unused tiles
 //! of the worst case return at once.
 
-use super::{arithmetic::Arithmetic, matrix::MatrixShape, op::*, tile, variant::Variant};
+use super::{arithmetic::Arithmetic, op::*, tile, variant::Variant};
 use crate::kernel::{Kernel, wgsl};
 
 /// The arguments of the op.
@@ -59,11 +59,11 @@ fn tile_constants(kernel: Kernel) -> Kernel {
 }
 
 /// Adds what the kernels of tiles share: the entry point, the bindings `groups` and `x`, and the tile of
-/// `matrices` of an expert in workgroup memory or registers. `pairs_per_input` neighbouring pairs read the
+/// `matrices` matrices in workgroup memory or registers. `pairs_per_input` neighbouring pairs read the
 /// same row of `x`.
 pub(super) fn tile_modules(
     kernel: Kernel,
-    matrices: &[MatrixShape],
+    matrices: usize,
     pairs_per_input: usize,
     variant: Variant,
 ) -> Kernel {
@@ -72,17 +72,18 @@ pub(super) fn tile_modules(
         .binding("x")
         .constant("PAIRS_PER_INPUT", pairs_per_input)
         .module(wgsl!("shared/expert_tile/pairs"));
-    let kernel = tile::lines(Arithmetic::F32.blocks(kernel), matrices.len());
+    let kernel = tile::lines(Arithmetic::F32.blocks(kernel), matrices);
     if variant.barrier_free {
-        tile::unrolled(variant.enable(kernel), matrices)
-            .constant("LANE_ROWS", LANE_ROWS / matrices.len())
+        variant
+            .enable(kernel)
+            .constant("LANE_ROWS", LANE_ROWS / matrices)
             .constant("WORKGROUP", TILE_LANES)
             .module(wgsl!("shared/expert_tile/lanes"))
             .module(wgsl!("expert_matmul_lanes"))
     } else {
         kernel
-            .constant("MATRICES", matrices.len())
-            .constant("LANE_ROWS", 4 / matrices.len())
+            .constant("MATRICES", matrices)
+            .constant("LANE_ROWS", 4 / matrices)
             .module(wgsl!("shared/expert_tile/workgroup"))
             .module(wgsl!("expert_matmul"))
     }

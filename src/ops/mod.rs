@@ -72,6 +72,6 @@ pub use arithmetic::Arithmetic;
 pub use in_place::InPlace;
 pub use inpage_cpu::lanes::{activation::Activation, norm::NormKind};
 pub use store::{Addends, Finish};
-pub use tile::{MAX_SMALL_TOKENS, UNROLLED_FROM};
+pub use tile::MAX_SMALL_TOKENS;
 pub use variant::Variant;
 pub use write_words::write_words;

@@ -9,7 +9,6 @@ use super::{
     matrix::MatrixShape,
     rope_kv::RopeShape,
     store::{Finish, Store},
-    tile::UNROLLED_FROM,
     variant::Variant,
 };
 use crate::tensor_types::TensorType;
@@ -43,8 +42,7 @@ pub(super) fn variants() -> Vec<Variant> {
 }
 
 /// A matrix of every type, in every variant for the types whose modules stand alone. Types whose
-/// modules share parts with others have one variant of each tiling. Where tiles of large matrices are unrolled,
-/// these types have a large matrix, too.
+/// modules share parts with others have one variant of each tiling.
 pub(super) fn matrices() -> Vec<(MatrixShape, Variant)> {
     let each = |&ty: &TensorType| {
         let shape = MatrixShape {
@@ -56,16 +54,7 @@ pub(super) fn matrices() -> Vec<(MatrixShape, Variant)> {
         if has_shared_parts(ty) {
             variants.truncate(3);
         }
-        let large = MatrixShape {
-            rows: UNROLLED_FROM / shape.cols + 1,
-            ..shape
-        };
-        variants.into_iter().flat_map(move |variant| {
-            let has_large = variant.barrier_free && !has_shared_parts(ty);
-            let mut cases = vec![(shape, variant)];
-            cases.extend(has_large.then_some((large, variant)));
-            cases
-        })
+        variants.into_iter().map(move |variant| (shape, variant))
     };
     TensorType::ALL.iter().flat_map(each).collect()
 }

@@ -36,16 +36,6 @@ const LANE_TILE: [usize; 2] = [16, 8];
 /// Lanes of a workgroup there.
 const TILE_LANES: usize = 16;
 
-/// Elements of a product's matrices from which the tiles of lanes are unrolled. SwiftShader compiles a tile in 2 s
-/// unrolled and in 0.7 s with loops, which compute 20 to 30 % slower there.
-pub const UNROLLED_FROM: usize = 1 << 18;
-
-/// The constant that unrolls the tiles of lanes. The loops add in the same order.
-pub(super) fn unrolled(kernel: Kernel, matrices: &[MatrixShape]) -> Kernel {
-    let elements: usize = matrices.iter().map(|it| it.rows * it.cols).sum();
-    kernel.constant("UNROLLED", usize::from(elements >= UNROLLED_FROM))
-}
-
 /// The sizes differ in speed only: every tile adds the columns of a token in the same order.
 fn tile(tokens: usize, rows: usize, variant: Variant) -> Tile {
     let large_tiles = tokens.div_ceil(LARGE.tokens) * rows.div_ceil(LARGE.rows);
@@ -75,7 +65,8 @@ pub(super) fn modules(
 ) -> Kernel {
     let kernel = lines(kernel, matrices.len());
     if variant.barrier_free {
-        return unrolled(variant.enable(arithmetic.blocks(kernel)), matrices)
+        return variant
+            .enable(arithmetic.blocks(kernel))
             .constant("LANE_ROWS", LANE_TILE[1] / matrices.len())
             .constant("WORKGROUP", TILE_LANES)
             .module(wgsl!("shared/tile/lane"))

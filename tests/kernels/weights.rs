@@ -2,14 +2,11 @@
 
 use burn::tensor::Device;
 use inpage::{
-    device::upload_words,
     ops::{
-        Activation, Addends, Finish, InPlace, MAX_SMALL_TOKENS, UNROLLED_FROM, Variant,
+        Activation, Addends, Finish, InPlace, MAX_SMALL_TOKENS, Variant,
         embedding::embedding,
         embedding_or_row::embedding_or_row,
-        expert_matmul::expert_matmul,
         gated_product::{gated_matmul, gated_matvec},
-        group_experts::group_experts,
         matrix::Matrix,
         matvec::MAX_TOKENS,
         product::{matmul, matvec},
@@ -19,7 +16,7 @@ use inpage::{
 
 use crate::fixture::{
     Noise, assert_close, assert_near, gpu, ids, is_thorough, matmuls, matrices, sizes, tensor,
-    tilings, values, variants, variants_for, variants_with_sizes,
+    values, variants, variants_for, variants_with_sizes,
 };
 
 #[test]
@@ -352,55 +349,6 @@ fn matmul_equals_its_twin() {
                         variant.matmul,
                         1e-4,
                     );
-                }
-            }
-        }
-    }
-}
-
-/// Tiles of lanes are unrolled for large matrices, whose first rows have the same bits as a small matrix of these rows. All
-/// are near the results of the twin. Experts have tiles of their own.
-#[test]
-fn unrolled_tiles_equal_their_twins_and_those_of_small_matrices() {
-    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(16));
-    let Some(variant) = tilings(&gpu).into_iter().find(|it| it.barrier_free) else {
-        return;
-    };
-    let (tokens, cols) = (33, 256);
-    for format in [TensorType::F16, TensorType::Q6_K] {
-        let (few, many) = (37, UNROLLED_FROM / cols + 2);
-        let run = |device: &Device, weights: &Matrix, x: &[f32], rows: usize| {
-            let x = tensor(x, [tokens, cols], device);
-            let experts = upload_words(vec![0; tokens], [tokens, 1], device);
-            let plain = matmul(
-                x.clone(),
-                weights,
-                Addends::default(),
-                Finish::Plain,
-                variant,
-            );
-            let groups = group_experts(experts, 1);
-            [plain, expert_matmul(x, weights, rows, groups, variant)].map(values)
-        };
-        let x = noise.floats(tokens * cols);
-        let seed = noise.0;
-        let of = |rows, noise: &mut Noise| {
-            noise.0 = seed;
-            matrices(format, rows, cols, noise, [gpu.device(), &cpu])
-        };
-        let [large, large_twin] = of(many, &mut noise);
-        let large = run(gpu.device(), &large, &x, many);
-        let twin = run(&cpu, &large_twin, &x, many);
-        for (large, twin) in large.iter().zip(&twin) {
-            assert_close(&format!("{format:?} {variant:?}"), large, twin, 1e-4);
-        }
-        if format == TensorType::F16 {
-            let [small, _] = of(few, &mut noise);
-            let small = run(gpu.device(), &small, &x, few);
-            for (small, large) in small.iter().zip(&large) {
-                for (token, row) in small.chunks(few).enumerate() {
-                    let large = &large[token * many..][..few];
-                    assert_eq!(row, large, "token {token}");
                 }
             }
         }

@@ -29,7 +29,7 @@ fn add_block(
     rows: ptr<function, array<array<vec4<f32>, 8>, 8>>,
     sums: ptr<function, array<vec4<f32>, 32>>,
 ) {
-    for (var i = 0u; i < 8u; i++) { // unrolled if UNROLLED
+    for (var i = 0u; i < 8u; i++) { // unrolled
         let column = block * 8u + i;
         let lower = mat4x4<f32>((*rows)[0][i], (*rows)[1][i], (*rows)[2][i], (*rows)[3][i]);
         let upper = mat4x4<f32>((*rows)[4][i], (*rows)[5][i], (*rows)[6][i], (*rows)[7][i]);

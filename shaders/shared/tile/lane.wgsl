@@ -15,7 +15,7 @@ fn add_block(
     sums: ptr<function, array<vec4<f32>, 32>>,
 ) {
     let last_token = arrayLength(&x) / (COLS / 4u) - 1u;
-    for (var i = 0u; i < 8u; i++) { // unrolled if UNROLLED
+    for (var i = 0u; i < 8u; i++) { // unrolled
         let column = block * 8u + i;
         let lower = mat4x4<f32>((*rows)[0][i], (*rows)[1][i], (*rows)[2][i], (*rows)[3][i]);
         let upper = mat4x4<f32>((*rows)[4][i], (*rows)[5][i], (*rows)[6][i], (*rows)[7][i]);
