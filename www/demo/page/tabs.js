@@ -50,11 +50,11 @@ export function setUpTabs(onShow) {
     onShow(name);
   };
   buttons.forEach((button, index) => {
-    const opened = () => open(/** @type {TabName} */ (NAMES[index]));
-    button.addEventListener("click", opened);
+    const openThis = () => open(/** @type {TabName} */ (NAMES[index]));
+    button.addEventListener("click", openThis);
     // A notice that appears above the tabs moves them. If it appears while the button is pressed, there is no click.
     button.addEventListener("mousedown", (event) => {
-      if (event.button === 0) opened();
+      if (event.button === 0) openThis();
     });
     button.addEventListener("keydown", (event) => {
       const to = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: -1 }[event.key];
