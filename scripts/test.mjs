@@ -7,6 +7,7 @@ import { cpus } from "node:os";
 import { join } from "node:path";
 import { provideRealModels } from "../tests/real/models.mjs";
 import { buildTypeScript, buildWasm } from "./build.mjs";
+import { failedTests } from "./failed_tests.mjs";
 import { findFirefox } from "./firefox.mjs";
 import { buildFuzzer, fuzzAll, obstacle, targets } from "./fuzz.mjs";
 import { buildNotices } from "./notices.mjs";
@@ -142,16 +143,16 @@ class Tally {
     const sum = (pattern) =>
       [...output.matchAll(pattern)].reduce((total, match) => total + Number(match[1]), 0);
     if (status === TIMED_OUT && left_ms < most_ms) {
-      const failed = output.match(/^test .* FAILED$/gm) ?? [];
       this.passed += (output.match(/^test .* ok$/gm) ?? []).length;
-      for (const line of failed) this.fail(`${name}: ${line}`);
+      for (const test of failedTests(output)) this.fail(`${name}: ${test}`);
       return this.cut(name);
     }
     const [passed, failed] = [sum(patterns.passed), sum(patterns.failed)];
     this.passed += passed;
     this.skipped += sum(patterns.skipped);
     if (status !== 0 || failed > 0) {
-      this.failures.push(name);
+      const tests = failedTests(output);
+      this.failures.push(...(tests.length > 0 ? tests.map((it) => `${name}: ${it}`) : [name]));
       this.failed += Math.max(failed, 1);
     } else if (passed === 0 && !options.mayBeEmpty) {
       say(`${name}: no test ran`);
