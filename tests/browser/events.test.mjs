@@ -2,6 +2,8 @@
 //! fake engine runs behind the real worker host.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { startHarness } from "./harness.mjs";
 
@@ -51,6 +53,38 @@ test("a load is observed, and its progress by listeners that were added after cr
   assert.deepEqual(result.seen, ["loading", "ready", "disposed"]);
   assert.deepEqual(result.last, ["ready", "ready"]);
   assert.equal(result.state, "disposed");
+});
+
+test("`ready` is the last progress, although bytes that the engine does not wait for arrive later", async (t) => {
+  const server = createServer().listen(0, "127.0.0.1");
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, "listening");
+  const asked = once(server, "request");
+  const url = `http://127.0.0.1:${server.address().port}/mmproj.gguf`;
+  // The fake engine opens the projector without reading it.
+  await page.evaluate(async (projector) => {
+    window.phases = [];
+    window.loaded = startFake({ projector, onProgress: ({ phase }) => phases.push(phase) });
+  }, url);
+  const [, response] = await asked;
+  response.writeHead(200, {
+    "access-control-allow-origin": "*",
+    "access-control-expose-headers": "etag",
+    etag: '"1"',
+    "content-length": 200_000,
+  });
+  response.write(Buffer.alloc(100_000));
+  await page.evaluate(() => loaded);
+  response.end(Buffer.alloc(100_000));
+  const phases = await page.evaluate(async () => {
+    await until(async () => (await inpage.cache.list())[0]?.complete, "the file is stored");
+    return phases;
+  });
+  assert.ok(phases.includes("download"), phases.join());
+  assert.equal(phases.at(-1), "ready", phases.join());
 });
 
 test("a load that fails is `failed`, and no loss; the next attempt is `loading` again", async () => {

@@ -113,7 +113,8 @@ export function isPermanent(error: unknown): boolean {
 
 /**
  * `report`, called at most every `REPORT_INTERVAL_MS`, and always at the start and end of a phase. The last progress
- * before a silence is reported, too, unless `ended` aborts first.
+ * before a silence is reported, too. Nothing is reported once `ended` is aborted: the download of bytes that the engine
+ * has not waited for may go on then, and `ready` is the last phase.
  */
 function throttled(
   report: (progress: LoadProgress) => void,
@@ -130,11 +131,12 @@ function throttled(
   };
   ended.addEventListener("abort", () => clearTimeout(timer), { once: true });
   return (progress) => {
+    if (ended.aborted) return;
     const isBoundary =
       progress.phase !== last?.phase || progress.loadedBytes === progress.totalBytes;
     last = progress;
     const waitMs = reportedAt + REPORT_INTERVAL_MS - performance.now();
     if (isBoundary || waitMs <= 0) flush();
-    else if (!ended.aborted) timer ??= setTimeout(flush, waitMs);
+    else timer ??= setTimeout(flush, waitMs);
   };
 }
