@@ -54,7 +54,8 @@ export default [
     matches(headers.get("allow"), /POST/, "Allow");
   }),
   messagesCase("271", "the object of a message", ALL, null, async (messages) => {
-    const first = await messages.completion(A());
+    // A model may end at once, without a block.
+    const first = await messages.completion(A({ min_tokens: 1 }));
     matches(first.id, /^msg_[A-Za-z0-9]{24}$/, "id");
     equal([first.type, first.role], ["message", "assistant"], "type and role");
     ok(["end_turn", "max_tokens"].includes(first.stop_reason), "stop_reason", first.stop_reason);
