@@ -399,14 +399,11 @@ const TIERS = {
     // Cases that the GPU does not decide (validation, routes, chats and responses as text) run on the CPU in pages. Natively, all of them run on
     // the GPU.
     const onGpu = ["--door", "page", "--group", "DEFGHIJLN"];
+    await ask("embedded model, in the page, on the GPU", onGpu);
     const onCpu = ["--device", "cpu", "--door"];
     const others = [...onCpu, "page", "--group", "ABCKMOP"];
-    // Each keeps about one core busy.
-    const askOnCpu = async () => {
-      await ask("embedded model, in the page, on the CPU", others);
-      await ask("embedded model, through the service worker, on the CPU", [...onCpu, "sw"]);
-    };
-    await Promise.all([ask("embedded model, in the page, on the GPU", onGpu), askOnCpu()]);
+    await ask("embedded model, in the page, on the CPU", others);
+    await ask("embedded model, through the service worker, on the CPU", [...onCpu, "sw"]);
   },
   clients: async (tally) => {
     await buildServer(tally);
