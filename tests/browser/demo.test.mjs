@@ -23,7 +23,7 @@ import {
   shot,
   visitor,
 } from "./demo_page.mjs";
-import { startHarness, wasmIsBuilt } from "./harness.mjs";
+import { heldServer, startHarness, wasmIsBuilt } from "./harness.mjs";
 import { png } from "./image_files.mjs";
 
 const kept = (page) => says(page, "#serving", /works offline/, 60_000);
@@ -310,14 +310,8 @@ describe("the demo with a fake engine", () => {
   });
 
   test("a tab opens although a notice moves it while its button is pressed", async (t) => {
-    const late = createServer().listen(0, "127.0.0.1");
-    t.after(() => {
-      late.closeAllConnections();
-      late.close();
-    });
-    await once(late, "listening");
-    const asked = once(late, "request");
-    await loadUrl(page, `http://127.0.0.1:${late.address().port}/absent.gguf`);
+    const { origin, asked } = await heldServer(t);
+    await loadUrl(page, `${origin}/absent.gguf`);
     const [, response] = await asked;
     const button = page.locator("#write-tab");
     await button.hover();

@@ -2,10 +2,8 @@
 //! fake engine runs behind the real worker host.
 
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer } from "node:http";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
-import { startHarness } from "./harness.mjs";
+import { heldServer, startHarness } from "./harness.mjs";
 
 let harness;
 let page;
@@ -56,19 +54,12 @@ test("a load is observed, and its progress by listeners that were added after cr
 });
 
 test("`ready` is the last progress, although bytes that the engine does not wait for arrive later", async (t) => {
-  const server = createServer().listen(0, "127.0.0.1");
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  await once(server, "listening");
-  const asked = once(server, "request");
-  const url = `http://127.0.0.1:${server.address().port}/mmproj.gguf`;
+  const { origin, asked } = await heldServer(t);
   // The fake engine opens the projector without reading it.
   await page.evaluate(async (projector) => {
     window.phases = [];
     window.loaded = startFake({ projector, onProgress: ({ phase }) => phases.push(phase) });
-  }, url);
+  }, `${origin}/mmproj.gguf`);
   const [, response] = await asked;
   response.writeHead(200, {
     "access-control-allow-origin": "*",

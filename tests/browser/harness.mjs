@@ -1,7 +1,9 @@
 //! Shared by the browser tests: a server with the built package, the real `openai` SDK bundled for the page, and
 //! Chromium.
 
+import { once } from "node:events";
 import { existsSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { launchChromium } from "../../scripts/chromium.mjs";
@@ -123,6 +125,18 @@ export async function startHarness({
       await server.close();
     },
   };
+}
+
+/** A server of another origin whose first request, `asked`, the test `t` answers when it wants. */
+export async function heldServer(t) {
+  const server = createServer().listen(0, "127.0.0.1");
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, "listening");
+  const asked = once(server, "request");
+  return { origin: `http://127.0.0.1:${server.address().port}`, asked };
 }
 
 /** The server of the tests' page, the package and the fixtures. `isolated` and `cors` are those of `serve`. */
