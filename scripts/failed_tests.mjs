@@ -17,7 +17,10 @@ export function failedTests(output) {
   });
 }
 
-/** `not ok 2 - NAME` and a block of YAML between `---` and `...`. A test that only contains failed ones is not listed. */
+/**
+ * `not ok 2 - NAME` and a block of YAML between `---` and `...`. Tests that only contain failed ones are not listed, nor those that are marked
+ * as to do, whose failure is expected.
+ */
 function tapFailures(output) {
   const failures = [];
   for (const [, , title, block] of output.matchAll(
@@ -34,13 +37,15 @@ function tapFailures(output) {
 
 /** `test NAME ... FAILED`, and `thread 'NAME' (ID) panicked at PLACE:` with the message below, up to an empty line, a note or a backtrace. */
 function cargoFailures(output) {
-  return [...output.matchAll(/^test (\S+)(?: - .*)? \.\.\. FAILED$/gm)].map(([, name]) => {
-    const thread = `thread '${name.replaceAll(".", "\\.")}'(?: \\(\\d+\\))?`;
-    const panic = output.match(
-      new RegExp(`^${thread} panicked at (.*):\\n((?:(?!note: |stack backtrace:).+\\n)*)`, "m"),
-    );
-    return { name, place: panic?.[1], reason: panic?.[2] };
-  });
+  return [...output.matchAll(/^test (.*?)(?: - should panic)? \.\.\. FAILED$/gm)].map(
+    ([, name]) => {
+      const thread = `thread '${name.replaceAll(/[.()]/g, "\\$&")}'(?: \\(\\d+\\))?`;
+      const panic = output.match(
+        new RegExp(`^${thread} panicked at (.*):\\n((?:(?!note: |stack backtrace:).+\\n)*)`, "m"),
+      );
+      return { name, place: panic?.[1], reason: panic?.[2] };
+    },
+  );
 }
 
 /** `not ok ID TITLE (SECONDS s): REASON`. */

@@ -1,5 +1,5 @@
-//! Shared by the browser tests: a server with the built package, the real `openai` SDK bundled for the page, and
-//! Chromium.
+//! Shared by the browser tests: a server with the built package, the real `openai` SDK bundled for the page,
+//! Chromium, and a server that a test answers.
 
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -127,7 +127,7 @@ export async function startHarness({
   };
 }
 
-/** A server of another origin whose first request, `asked`, the test `t` answers when it wants. */
+/** A server of another origin for one test; `asked` resolves with its first request, and with the response that the test writes. */
 export async function heldServer(t) {
   const server = createServer().listen(0, "127.0.0.1");
   t.after(() => {
