@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::Result;
+use crate::sample::TokenMask;
 use crate::text::Tokenizer;
 use crate::weights::{FileSource, Gguf, Metadata};
 
@@ -24,15 +25,24 @@ struct Model {
     name: &'static str,
     tokenizer: Tokenizer,
     compiler: Compiler,
+    /// [`distance_to_end`] of each token outside and inside of a string.
+    distances_to_end: [Vec<u8>; 2],
 }
 
 impl Model {
     fn new(name: &'static str, tokenizer: Tokenizer) -> Model {
         let compiler = Compiler::new(&tokenizer, tokenizer.vocab_size());
+        let ids = 0..tokenizer.vocab_size() as u32;
+        let distances = |is_inside| {
+            let distance = |id| distance_to_end(&tokenizer, id, is_inside);
+            ids.clone().map(distance).collect()
+        };
+        let distances_to_end = [false, true].map(distances);
         Model {
             name,
             tokenizer,
             compiler,
+            distances_to_end,
         }
     }
 
@@ -205,9 +215,7 @@ impl Model {
                 Next::Free => panic!("{}: unconstrained", self.name),
                 Next::OneOf(mask) => mask.clone(),
             };
-            let allowed: Vec<u32> = (0..self.tokenizer.vocab_size() as u32)
-                .filter(|&id| mask.allows(id))
-                .collect();
+            let allowed = self.allowed(&mask);
             assert!(!allowed.is_empty());
             if random.below(16) == 0 {
                 self.mask_is_what_accept_takes(grammar, &ids, &mask, random);
@@ -217,8 +225,10 @@ impl Model {
             let id = if is_free {
                 allowed[random.below(allowed.len())]
             } else {
-                let rank =
-                    |&&id: &&u32| (self.distance_to_end(id, is_inside), random.below(1 << 20));
+                let rank = |&&id: &&u32| {
+                    let distances = &self.distances_to_end[usize::from(is_inside)];
+                    (distances[id as usize], random.below(1 << 20))
+                };
                 *allowed.iter().min_by_key(rank).unwrap()
             };
             if self.tokenizer.eos_ids().contains(&id) {
@@ -244,26 +254,26 @@ impl Model {
         }
     }
 
-    /// Small for tokens that close something in JSON.
-    fn distance_to_end(&self, id: u32, is_inside_string: bool) -> usize {
-        if self.tokenizer.eos_ids().contains(&id) {
-            return 0;
+    /// The ids of the vocabulary that the mask has.
+    fn allowed(&self, mask: &TokenMask) -> Vec<u32> {
+        let mut ids = Vec::new();
+        for (first, &word) in (0u32..).step_by(32).zip(mask.words()) {
+            let mut rest = word;
+            while rest != 0 {
+                ids.push(first + rest.trailing_zeros());
+                rest &= rest - 1;
+            }
         }
-        match self.tokenizer.token_bytes(id) {
-            b"\"" if is_inside_string => 1,
-            b"}" | b"]" if !is_inside_string => 1,
-            b"," | b":" | b"\"" | b"null" | b"true" => 2,
-            [b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z'] => 3,
-            [byte] if !b"{[ \n\r\t\\".contains(byte) => 4,
-            _ => 5,
-        }
+        let vocab_size = self.tokenizer.vocab_size() as u32;
+        ids.truncate(ids.partition_point(|&id| id < vocab_size));
+        ids
     }
 
     fn mask_is_what_accept_takes(
         &self,
         grammar: &Grammar,
         ids: &[u32],
-        mask: &crate::sample::TokenMask,
+        mask: &TokenMask,
         random: &mut Random,
     ) {
         let vocab_size = self.tokenizer.vocab_size();
@@ -311,6 +321,21 @@ fn allows(matcher: &mut Matcher, id: u32) -> Result<bool> {
         Next::OneOf(mask) => mask.allows(id),
         Next::Finished => false,
     })
+}
+
+/// Small for tokens that close something in JSON.
+fn distance_to_end(tokenizer: &Tokenizer, id: u32, is_inside_string: bool) -> u8 {
+    if tokenizer.eos_ids().contains(&id) {
+        return 0;
+    }
+    match tokenizer.token_bytes(id) {
+        b"\"" if is_inside_string => 1,
+        b"}" | b"]" if !is_inside_string => 1,
+        b"," | b":" | b"\"" | b"null" | b"true" => 2,
+        [b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z'] => 3,
+        [byte] if !b"{[ \n\r\t\\".contains(byte) => 4,
+        _ => 5,
+    }
 }
 
 fn is_inside_string(json: &[u8]) -> bool {
