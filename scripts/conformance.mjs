@@ -22,6 +22,7 @@ const USAGE = `npm run conformance [-- options]   runs every case of tests/confo
     --seer FILE.gguf       sees, for group N; a small model with random weights when left out
     --projector FILE.gguf  the vision tower of the model that sees
     --device auto|gpu|cpu  where the model computes; gpu when left out, on a software adapter too
+    --built                in a browser: the package with hooks is built
     --json                 one JSON document`;
 
 const OPTIONS = {
@@ -35,6 +36,7 @@ const OPTIONS = {
   seer: { type: "string" },
   projector: { type: "string" },
   device: { type: "string", default: "gpu" },
+  built: { type: "boolean" },
   json: { type: "boolean" },
   help: { type: "boolean" },
 };
@@ -94,10 +96,10 @@ function choose({ cases, groups }, wanted, letters, door) {
 }
 
 /** Runs cases and returns their results; `onResult` gets each as soon as it is there. */
-async function runDoor({ door, browser, chosen, model, projector, device, onResult }) {
+async function runDoor({ door, browser, built, chosen, model, projector, device, onResult }) {
   if (door !== "native") {
     const { buildPackage, runInBrowser } = await import("../tests/conformance/browser.mjs");
-    await buildPackage();
+    if (!built) await buildPackage();
     const ids = chosen.map(({ id }) => id);
     await runInBrowser({ browser, door, device, ids, model, projector, onResult });
     return;
@@ -121,7 +123,7 @@ function line({ id, title, ok, reason, ms }) {
 
 if (isProgram(import.meta.url)) {
   await main(async (args) => {
-    const { door, browser, case: wanted, group, device, json, help, ...files } = parse(args);
+    const { door, browser, built, case: wanted, group, device, json, help, ...files } = parse(args);
     if (help) {
       process.stdout.write(`${USAGE}\n`);
       return 0;
@@ -148,7 +150,7 @@ if (isProgram(import.meta.url)) {
     })) {
       const some = chosen.filter((entry) => (entry.purpose ?? "text") === purpose);
       if (some.length === 0) continue;
-      await runDoor({ door, browser, chosen: some, ...loaded, device, onResult });
+      await runDoor({ door, browser, built, chosen: some, ...loaded, device, onResult });
     }
     const failed = results.filter(({ ok }) => !ok).length;
     const passed = results.length - failed;

@@ -119,10 +119,11 @@ class Tally {
    * A program that prints its own counts. `patterns` find them in its output. A program that fails without
    * counting a failure (it did not compile, or it crashed) counts as one failure. A program is cut off after
    * `share` of the time that the run may take, and counts with the tests that it has ended. The output of a program in the
-   * background is printed at its end, so that it does not mix with others.
+   * background, or `beside` another one, is printed at its end, so that it does not mix with others.
    */
-  async count(name, program, args, patterns, { share, ...options } = {}) {
+  async count(name, program, args, patterns, { share, beside = false, ...options } = {}) {
     let output = "";
+    const isLate = beside || options.background;
     const left_ms =
       share === undefined
         ? Number.POSITIVE_INFINITY
@@ -135,11 +136,11 @@ class Tally {
         ...options,
         onOutput(text) {
           output += text;
-          if (!options.background) process.stderr.write(text);
+          if (!isLate) process.stderr.write(text);
         },
       }),
     );
-    if (options.background) process.stderr.write(output);
+    if (isLate) process.stderr.write(output);
     const sum = (pattern) =>
       [...output.matchAll(pattern)].reduce((total, match) => total + Number(match[1]), 0);
     if (status === TIMED_OUT && left_ms < most_ms) {
@@ -227,9 +228,24 @@ async function browserTests(tally, folder) {
   if (real.length > 0) await nodeTestFiles(tally, `${folder}, real engine`, real, 2, env);
 }
 
+/**
+ * Files that pack or compress the package run one at a time, because they write into the checkout, and the others beside them. Each keeps
+ * about one core busy.
+ */
+async function packageTests(tally, folder) {
+  const env = { CHROMIUM: await provideBrowser() };
+  const packs = (file) => /packed\.mjs|compress\.mjs/.test(readFileSync(join(root, file), "utf8"));
+  const files = testFilesIn(folder);
+  const [packing, others] = [files.filter(packs), files.filter((file) => !packs(file))];
+  await Promise.all([
+    nodeTestFiles(tally, `${folder}, packing`, packing, 1, env),
+    nodeTestFiles(tally, `${folder}, others`, others, 1, env, { beside: true }),
+  ]);
+}
+
 const testFilesIn = (folder) => filesIn(folder, ".test.mjs").map((name) => `${folder}/${name}`);
 
-async function nodeTestFiles(tally, name, files, concurrency, env) {
+async function nodeTestFiles(tally, name, files, concurrency, env, options) {
   if (files.length === 0) {
     tally.fail(`${name} (no test files)`);
     return;
@@ -241,17 +257,23 @@ async function nodeTestFiles(tally, name, files, concurrency, env) {
     "--test-reporter=tap",
     ...files,
   ];
-  await tally.count(`node --test ${name}`, process.execPath, args, NODE_COUNTS, { env });
+  await tally.count(`node --test ${name}`, process.execPath, args, NODE_COUNTS, {
+    ...options,
+    env,
+  });
 }
 
 /** Runs conformance cases with these arguments of `scripts/conformance.mjs`. */
-const askConformance = (tally) => (name, args) =>
-  tally.count(
-    `conformance: ${name}`,
-    process.execPath,
-    ["scripts/conformance.mjs", ...args],
-    CONFORMANCE_COUNTS,
-  );
+const askConformance =
+  (tally) =>
+  (name, args, options = {}) =>
+    tally.count(
+      `conformance: ${name}`,
+      process.execPath,
+      ["scripts/conformance.mjs", ...args],
+      CONFORMANCE_COUNTS,
+      options,
+    );
 
 let vulkanEnv;
 async function gpuEnv() {
@@ -398,12 +420,17 @@ const TIERS = {
     await tally.check("package with hooks", process.execPath, hooks);
     // Cases that the GPU does not decide (validation, routes, chats and responses as text) run on the CPU in pages. Natively, all of them run on
     // the GPU.
-    const onGpu = ["--door", "page", "--group", "DEFGHIJLN"];
-    await ask("embedded model, in the page, on the GPU", onGpu);
-    const onCpu = ["--device", "cpu", "--door"];
+    const onGpu = ["--built", "--door", "page", "--group", "DEFGHIJLN"];
+    const onCpu = ["--built", "--device", "cpu", "--door"];
     const others = [...onCpu, "page", "--group", "ABCKMOP"];
-    await ask("embedded model, in the page, on the CPU", others);
-    await ask("embedded model, through the service worker, on the CPU", [...onCpu, "sw"]);
+    // Each keeps about one core busy.
+    const beside = { beside: true };
+    const askOnCpu = async () => {
+      await ask("embedded model, in the page, on the CPU", others, beside);
+      const name = "embedded model, through the service worker, on the CPU";
+      await ask(name, [...onCpu, "sw"], beside);
+    };
+    await Promise.all([ask("embedded model, in the page, on the GPU", onGpu), askOnCpu()]);
   },
   clients: async (tally) => {
     await buildServer(tally);
@@ -438,8 +465,7 @@ const TIERS = {
   },
   package: async (tally) => {
     await provideBuild(tally);
-    const env = { CHROMIUM: await provideBrowser() };
-    await nodeTests(tally, "tests/package", 1, env);
+    await packageTests(tally, "tests/package");
   },
   docs: async (tally) => {
     await provideBuild(tally);
