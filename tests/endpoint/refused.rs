@@ -117,7 +117,7 @@ fn fields() -> Vec<(&'static str, Value, Vec<Value>, &'static [&'static str])> {
             "reasoning",
             json!({"effort": "low"}),
             vec![json!({})],
-            RESPONSES,
+            &["chat/completions", "responses", "responses/input_tokens"],
         ),
         (
             "thinking",
@@ -127,6 +127,7 @@ fn fields() -> Vec<(&'static str, Value, Vec<Value>, &'static [&'static str])> {
         ),
         ("enable_thinking", json!(true), vec![], BOTH),
         ("include_reasoning", json!(false), vec![json!(true)], CHAT),
+        ("reasoning_format", json!("hidden"), vec![], CHAT),
         ("thinking_token_budget", json!(1), vec![], CHAT),
         ("verbosity", json!("low"), vec![json!("medium")], BOTH),
         ("functions", json!([{"name": "f"}]), vec![json!([])], CHAT),
@@ -291,7 +292,6 @@ fn routes_of_prompts_and_compaction_refuse_what_would_change_their_answer() {
         "instructions",
         "system",
         "truncate_prompt_tokens",
-        "reasoning",
     ];
     const COUNT: &[&str] = &[
         "prompt",

@@ -40,6 +40,33 @@ fn templates_are_told_whether_to_think() {
                 json!({"enable_thinking": true, "chat_template_kwargs": {"enable_thinking": "x"}}),
                 "x",
             ),
+            (json!({"reasoning": {}}), "-"),
+            (json!({"reasoning": {"enabled": true}}), "True"),
+            (
+                json!({"reasoning": {"enabled": false, "effort": "high"}}),
+                "False",
+            ),
+            // Thinking is on where an effort or a number of tokens says how much.
+            (json!({"reasoning": {"effort": "low"}}), "True"),
+            (json!({"reasoning": {"effort": "none"}}), "False"),
+            (json!({"reasoning": {"max_tokens": 9}}), "True"),
+            (json!({"reasoning": {"max_tokens": 0}}), "-"),
+            (
+                json!({"reasoning": {"exclude": true, "summary": "auto"}}),
+                "-",
+            ),
+            (
+                json!({"reasoning": {"max_tokens": 9}, "thinking": adaptive}),
+                "-",
+            ),
+            (
+                json!({"reasoning": {"effort": "low"}, "enable_thinking": false}),
+                "False",
+            ),
+            (
+                json!({"reasoning": {"enabled": true}, "chat_template_kwargs": {"enable_thinking": "x"}}),
+                "x",
+            ),
         ] {
             let mut body =
                 json!({"model": "default", "messages": [{"role": "user", "content": "q"}]});
@@ -75,6 +102,87 @@ fn templates_are_told_whether_to_think() {
         .await;
         let untyped = json!({"thinking": {"budget_tokens": 9}});
         is_refused(server, untyped, "missing_required_parameter", "thinking").await;
+    });
+}
+
+#[test]
+fn fields_that_say_the_same_agree() {
+    serve_default(async |server| {
+        server.set_template(Some("{{ reasoning_effort }}"));
+        let prompt_tokens = async |members: Value| {
+            let usage = whole(server, &members).await["usage"].clone();
+            usage["prompt_tokens"].as_u64().unwrap() - 1
+        };
+        let high = json!({"reasoning": {"effort": "high"}, "reasoning_effort": "high"});
+        assert_eq!(prompt_tokens(high).await, 4);
+        let minimal = json!({"reasoning": {"effort": "minimal"}});
+        assert_eq!(prompt_tokens(minimal).await, 7);
+        for (members, param) in [
+            (
+                json!({"reasoning_effort": "low", "reasoning": {"effort": "high"}}),
+                "reasoning_effort",
+            ),
+            (
+                json!({"enable_thinking": true, "reasoning": {"enabled": false}}),
+                "enable_thinking",
+            ),
+            (
+                json!({"thinking": {"type": "disabled"}, "reasoning": {"enabled": true}}),
+                "thinking",
+            ),
+            (
+                json!({"thinking": {"type": "enabled", "budget_tokens": 4}, "reasoning": {"max_tokens": 5}}),
+                "thinking",
+            ),
+            (
+                json!({"thinking_token_budget": 4, "reasoning": {"max_tokens": 5}}),
+                "thinking_token_budget",
+            ),
+            (
+                json!({"include_reasoning": true, "reasoning": {"exclude": true}}),
+                "include_reasoning",
+            ),
+            (
+                json!({"reasoning_format": "hidden", "reasoning": {"exclude": false}}),
+                "reasoning_format",
+            ),
+            (
+                json!({"include_reasoning": false, "reasoning_format": "parsed"}),
+                "include_reasoning",
+            ),
+            (
+                json!({"reasoning": {"effort": "low", "max_tokens": 5}}),
+                "reasoning",
+            ),
+        ] {
+            is_refused(server, members, "conflicting_parameters", param).await;
+        }
+        for (reasoning, code) in [
+            (json!("low"), "invalid_type"),
+            (json!({"effort": "huge"}), "invalid_value"),
+            (json!({"effort": 1}), "invalid_type"),
+            (json!({"max_tokens": -1}), "out_of_range"),
+            (json!({"enabled": 1}), "invalid_type"),
+            (json!({"exclude": "yes"}), "invalid_type"),
+            (json!({"summary": "long"}), "invalid_value"),
+        ] {
+            is_refused(server, json!({"reasoning": reasoning}), code, "reasoning").await;
+        }
+        for format in ["raw", "none", "deepseek-legacy"] {
+            let members = json!({"reasoning_format": format});
+            is_refused(server, members, "unsupported_parameter", "reasoning_format").await;
+        }
+        let members = json!({"reasoning_format": "x"});
+        is_refused(server, members, "invalid_value", "reasoning_format").await;
+        whole(server, &json!({"reasoning": {"depth": 3}})).await;
+        assert_eq!(
+            *server.host.warnings.borrow(),
+            ["inpage: the request field \"reasoning.depth\" is unknown and ignored"]
+        );
+    });
+    serve(json!({"unknownFields": "error"}), async |server| {
+        let members = json!({"reasoning": {"depth": 3}});
+        is_refused(server, members, "unknown_parameter", "reasoning.depth").await;
     });
 }
 
@@ -115,6 +223,20 @@ fn thinking_ends_when_its_budget_is_spent_and_may_be_left_out() {
             message(json!({"include_reasoning": false})).await,
             (None, "xy".to_owned())
         );
+        for shown in [
+            json!({"reasoning": {"exclude": false}}),
+            json!({"reasoning_format": "parsed"}),
+            json!({"reasoning_format": "auto"}),
+            json!({"reasoning_format": "deepseek"}),
+        ] {
+            assert_eq!(message(shown).await, both("abcdefgh", "xy"));
+        }
+        for hidden in [
+            json!({"reasoning": {"exclude": true}}),
+            json!({"reasoning_format": "hidden"}),
+        ] {
+            assert_eq!(message(hidden).await, (None, "xy".to_owned()));
+        }
         let listed = json!({"include_reasoning": false, "logprobs": true});
         assert_eq!(message(listed).await, (None, "xy".to_owned()));
         // The ids of what is left out are in the stream, too.
@@ -130,6 +252,8 @@ fn thinking_ends_when_its_budget_is_spent_and_may_be_left_out() {
         assert_eq!(bounded.as_deref(), Some("abc"));
         let own = json!({"type": "enabled", "budget_tokens": 3});
         let (bounded, _) = message(json!({"thinking": own, "thinking_token_budget": 3})).await;
+        assert_eq!(bounded.as_deref(), Some("abc"));
+        let (bounded, _) = message(json!({"reasoning": {"max_tokens": 3}})).await;
         assert_eq!(bounded.as_deref(), Some("abc"));
         let differ = json!({"thinking": own, "thinking_token_budget": 4});
         is_refused(
@@ -149,5 +273,7 @@ fn thinking_ends_when_its_budget_is_spent_and_may_be_left_out() {
             "thinking_token_budget",
         )
         .await;
+        let bounded = json!({"reasoning": {"max_tokens": 1}});
+        is_refused(server, bounded, "unsupported_parameter", "reasoning").await;
     });
 }

@@ -8,6 +8,7 @@ use super::given::{Given, arguments, call};
 use super::images::{ImageUrls, RequestImages};
 use super::kinds::{Flag, Shape, Words, flag, shape, words};
 use super::reader::{Fields, invalid_value, missing, shorten};
+use super::reasoning::{self, agreed};
 use super::thinking;
 use crate::api::error::fault;
 use crate::api::switches::Switches;
@@ -169,7 +170,7 @@ pub(in crate::api) fn read(
         template: switches.chat_template.clone(),
         tools: tools.iter().filter(is_usable).cloned().collect(),
         variables,
-        reasoning_effort: ConversationFields::reasoning_effort.read(fields, switches)?,
+        reasoning_effort: effort(fields, switches)?,
         add_generation_prompt: add_generation_prompt.unwrap_or(!continues_final_message),
         continues_final_message,
         is_prefill,
@@ -179,20 +180,30 @@ pub(in crate::api) fn read(
     })
 }
 
+/// The amount of thinking.
+fn effort(fields: &Fields, switches: &Switches) -> Result<Option<&'static str>> {
+    let field = ConversationFields::reasoning_effort;
+    let effort = agreed(&[
+        (field.name, field.read(fields, switches)?),
+        ("reasoning.effort", reasoning::read(fields)?.effort),
+    ])?;
+    Ok(effort.map(|(_, effort)| effort))
+}
+
 /// Whether the model is told to think, or not to.
 fn thinks(fields: &Fields, switches: &Switches) -> Result<Option<bool>> {
     let field = ConversationFields::enable_thinking;
-    let thinking = thinking::read(fields, ConversationFields::thinking.name)?
-        .map(|thinking| thinking.is_wanted);
-    match (field.read(fields, switches)?, thinking) {
-        (Some(thinks), Some(other)) if other != Some(thinks) => Err(fault(
-            RequestFault::ConflictingParameters,
-            field.name,
-            "enable_thinking and thinking differ",
-        )),
-        (Some(thinks), _) => Ok(Some(thinks)),
-        (None, thinking) => Ok(thinking.flatten()),
-    }
+    let thinking = thinking::read(fields, ConversationFields::thinking.name)?;
+    let reasoning = reasoning::read(fields)?;
+    let thinks = agreed(&[
+        (field.name, field.read(fields, switches)?.map(Some)),
+        (
+            ConversationFields::thinking.name,
+            thinking.map(|thinking| thinking.is_wanted),
+        ),
+        ("reasoning.enabled", reasoning.enabled.map(Some)),
+    ])?;
+    Ok(thinks.map_or(reasoning.inferred(), |(_, thinks)| thinks))
 }
 
 /// Gives calls and results of the older form, which have no ids, those that templates know.

@@ -27,6 +27,7 @@ pub(super) mod model;
 mod prompt;
 pub(super) mod prompt_tokens;
 mod reader;
+pub(super) mod reasoning;
 pub(super) mod refused;
 pub(super) mod restrictions;
 pub(super) mod sampling;

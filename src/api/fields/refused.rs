@@ -153,7 +153,7 @@ pub(in crate::api) const OF_PROMPTS: &[Refused] = &[
         .instead("responses have `reasoning.effort`, messages `output_config.effort`"),
     always("reasoning_history")
         .instead("send `chat_template_kwargs`, if the template has a variable for it"),
-    empty_object("reasoning").instead("chat has `reasoning_effort`, messages `thinking`"),
+    empty_object("reasoning").instead("chat and responses have it, messages `thinking`"),
     always("thinking")
         .instead("send `chat_template_kwargs` with the variable that the template has"),
     always("enable_thinking").instead("messages have `thinking`, responses `chat_template_kwargs`"),
@@ -194,6 +194,7 @@ pub(in crate::api) const OF_ANSWERS: &[Refused] = &[
     always("output_format")
         .instead("completions and chat have `response_format`, responses `text.format`"),
     on("include_reasoning").instead("only chat has it"),
+    always("reasoning_format").instead("only chat has it"),
     always("thinking_token_budget").instead("messages have `thinking.budget_tokens`"),
     always("max_output_tokens").instead("send `max_tokens`"),
     empty("stop_sequences").instead("send `stop`"),

@@ -1,4 +1,4 @@
-//! `thinking` and its other names (specification 18.12 and 22.1): whether the model thinks before it answers, and how long.
+//! `thinking` (specification 18.12 and 22.1): whether the model thinks before it answers, and how long. OpenRouter's form is in `reasoning`.
 
 use super::declare::wire_types;
 use super::reader::{Fields, kind, members, within};

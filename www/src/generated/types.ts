@@ -86,6 +86,8 @@ export type ChatCompletionFields = {
   continue_final_message?: boolean | null,
   /** Whether the model may call several tools in one message. */
   parallel_tool_calls?: boolean | null,
+  /** Whether and how much the model thinks, and whether the answer says what. `effort` is the same as `reasoning_effort`, `max_tokens` as `thinking_token_budget`, `enabled` as `enable_thinking`, and `exclude: true` as `include_reasoning: false`. */
+  reasoning?: ReasoningOptions | null,
   /** Whether the log-probabilities of the message's tokens are returned. */
   logprobs?: boolean | null,
   /** The number of most likely tokens that are listed per position. */
@@ -96,6 +98,8 @@ export type ChatCompletionFields = {
   echo?: boolean | null,
   /** Whether the reasoning is part of the answer. */
   include_reasoning?: boolean | null,
+  /** Where the reasoning is: as a member of its own with `parsed`, `auto` and `deepseek`, nowhere with `hidden`. */
+  reasoning_format?: "parsed" | "auto" | "deepseek" | "hidden" | null,
   /** The maximum number of tokens of thinking, as `budget_tokens` of `thinking`. */
   thinking_token_budget?: number | null,
   /** Name tokens by their ids in `logprobs`, and return `token_ids`. */
@@ -1425,6 +1429,17 @@ export type RawOutput = { prompt_fragments: [string], prompt_token_ids: Array<nu
   /** Null without `logprobs`. */
   completion_logprobs: LogprobsContent | null, };
 
+/** How much the model thinks, and whether the answer says what. Either `effort` or `max_tokens`. */
+export type ReasoningOptions = { effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
+  /** The maximum number of tokens of thinking. */
+  max_tokens?: number | null,
+  /** Whether the model thinks; true with `effort` or `max_tokens` unless it is given. */
+  enabled?: boolean | null,
+  /** Whether the reasoning is left out of the answer. */
+  exclude?: boolean | null,
+  /** Without effect: the reasoning itself is in the answer. */
+  summary?: "auto" | "concise" | "detailed" | null, };
+
 /** The text that a chat template made of messages. */
 export type RenderedTemplate = { prompt: string, };
 
@@ -1970,6 +1985,8 @@ export type TemplateFields = {
   continue_final_message?: boolean | null,
   /** Whether the model may call several tools in one message. */
   parallel_tool_calls?: boolean | null,
+  /** Whether and how much the model thinks, and whether the answer says what. `effort` is the same as `reasoning_effort`, `max_tokens` as `thinking_token_budget`, `enabled` as `enable_thinking`, and `exclude: true` as `include_reasoning: false`. */
+  reasoning?: ReasoningOptions | null,
   /** Functions that the model may call. */
   tools?: FunctionTool[] | null,
   /** Whether the model may or must call a tool, and which. */
@@ -2061,6 +2078,8 @@ export type TokenizeFields = {
   continue_final_message?: boolean | null,
   /** Whether the model may call several tools in one message. */
   parallel_tool_calls?: boolean | null,
+  /** Whether and how much the model thinks, and whether the answer says what. `effort` is the same as `reasoning_effort`, `max_tokens` as `thinking_token_budget`, `enabled` as `enable_thinking`, and `exclude: true` as `include_reasoning: false`. */
+  reasoning?: ReasoningOptions | null,
   /** A string as completions read it, or token ids. Either this or `messages`. */
   prompt?: string | ArrayLike<number> | null,
   /** Another name of `prompt`, for a string. */

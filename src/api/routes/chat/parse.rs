@@ -3,11 +3,12 @@
 use serde_json::Value;
 
 use crate::api::fields::conversation::ConversationFields;
-use crate::api::fields::kinds::{Count, Flag, Word, count, flag};
+use crate::api::fields::kinds::{Count, Flag, Word, count, flag, word};
+use crate::api::fields::reasoning::{ReasoningFields, agreed};
 use crate::api::fields::{
     Body, Constraint, Conversation, Field, Fields, Form, Or, Streaming, ThinkingBudget,
     TruncationSide, UnknownFieldPolicy, candidates, constraints, conversation, drafting, fields,
-    functions, length, logprobs, model, out_of_range, prompt_tokens, refused, request,
+    functions, length, logprobs, model, out_of_range, prompt_tokens, reasoning, refused, request,
     restrictions, sampling, streaming, structured_outputs, thinking, tools, vendors,
 };
 use crate::api::plan::{MessageRequest, Plan};
@@ -28,17 +29,30 @@ fields! {
         /// false.
         echo: Or<Flag> = flag().or(false).of("vLLM"),
         /// Whether the reasoning is part of the answer.
-        include_reasoning: Or<Flag> = flag().or(true).of("vLLM"),
+        include_reasoning: Field<Flag> = flag().default_is("true").of("vLLM"),
+        /// Where the reasoning is: as a member of its own with `parsed`, `auto` and `deepseek`, nowhere with `hidden`.
+        reasoning_format: Field<Word<bool>> = word(REASONING_FORMATS).of("Groq, llama.cpp"),
         /// The maximum number of tokens of thinking, as `budget_tokens` of `thinking`.
         thinking_token_budget: Field<Count> = count(0).of("vLLM"),
     }
 }
+
+/// Whether a value of `reasoning_format` has the reasoning in the answer.
+const REASONING_FORMATS: &[(&str, bool)] = &[
+    ("parsed", true),
+    ("auto", true),
+    ("deepseek", true),
+    ("hidden", false),
+];
+/// Values of `reasoning_format` that put the reasoning into the content.
+const UNPARSED: [&str; 3] = ["raw", "none", "deepseek-legacy"];
 
 request! {
     /// A request for a message; `docs/api.md` says what each field means. Unknown fields are passed on.
     ChatCompletionFields:
         model::ModelFields,
         ConversationFields,
+        ReasoningFields,
         ChatOwnFields,
         logprobs::TokenListFields,
         prompt_tokens::TruncationFields,
@@ -120,7 +134,7 @@ pub(super) fn parse(
     let delivery = Delivery {
         streaming,
         echo,
-        includes_reasoning: ChatOwnFields::include_reasoning.read(&fields, switches)?,
+        includes_reasoning: includes_reasoning(&fields, switches)?,
         has_functions,
     };
     Ok((plan, delivery))
@@ -130,6 +144,7 @@ pub(super) fn parse(
 fn checked_fields(body: &[u8], unknown: &mut UnknownFieldPolicy<'_>) -> Result<Fields> {
     let fields = Body::parse_fields(body)?;
     unknown.check(fields.names(), known_fields)?;
+    reasoning::check_unknown(&fields, unknown)?;
     refused::check(&fields, ChatCompletionFields::names)?;
     Ok(fields)
 }
@@ -165,24 +180,42 @@ fn turn(fields: &mut Fields, switches: &Switches, now: LocalTime) -> Result<Turn
     })
 }
 
-/// The most tokens of thinking, by one of its two names.
+/// The most tokens of thinking, by one of its names.
 fn thinking_budget(fields: &Fields, switches: &Switches) -> Result<Option<ThinkingBudget>> {
     let field = ChatOwnFields::thinking_token_budget;
-    let tokens = field.read(fields, switches)?;
-    let own = thinking::read(fields, ConversationFields::thinking.name)?;
-    let own = own.and_then(|thinking| thinking.budget);
-    match (tokens, own) {
-        (Some(tokens), Some(own)) if own.tokens != tokens => Err(fault(
-            RequestFault::ConflictingParameters,
-            field.name,
-            "thinking_token_budget and thinking.budget_tokens differ",
-        )),
-        (Some(tokens), _) => Ok(Some(ThinkingBudget {
-            tokens,
-            field: field.name,
-        })),
-        (None, own) => Ok(own),
+    let thinking = thinking::read(fields, ConversationFields::thinking.name)?;
+    let thinking = thinking.and_then(|thinking| thinking.budget);
+    let budget = agreed(&[
+        (field.name, field.read(fields, switches)?),
+        (
+            "thinking.budget_tokens",
+            thinking.map(|budget| budget.tokens),
+        ),
+        ("reasoning.max_tokens", reasoning::read(fields)?.max_tokens),
+    ])?;
+    Ok(budget.map(|(field, tokens)| ThinkingBudget { tokens, field }))
+}
+
+/// Whether the answer has the reasoning.
+fn includes_reasoning(fields: &Fields, switches: &Switches) -> Result<bool> {
+    let field = ChatOwnFields::include_reasoning;
+    let format = ChatOwnFields::reasoning_format;
+    if let Some(Value::String(name)) = fields.get(format.name)
+        && UNPARSED.contains(&&**name)
+    {
+        let message = format!(
+            "reasoning_format \"{name}\" is not supported: reasoning is not part of the content; accepted: parsed, auto, deepseek, hidden"
+        );
+        let kind = RequestFault::UnsupportedParameter;
+        return Err(fault(kind, format.name, message));
     }
+    let excluded = reasoning::read(fields)?.exclude;
+    let included = agreed(&[
+        (field.name, field.read(fields, switches)?),
+        (format.name, format.read(fields, switches)?),
+        ("reasoning.exclude", excluded.map(|excluded| !excluded)),
+    ])?;
+    Ok(included.is_none_or(|(_, included)| included))
 }
 
 /// The number of most likely tokens that are listed, if log-probabilities are returned.

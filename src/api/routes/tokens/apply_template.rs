@@ -5,7 +5,9 @@ use serde::Serialize;
 use super::{check_fields, conversation, ready};
 use crate::Result;
 use crate::api::endpoint::Endpoint;
-use crate::api::fields::{Body, conversation as messages, functions, model, request, tools};
+use crate::api::fields::{
+    Body, conversation as messages, functions, model, reasoning, request, tools,
+};
 use crate::api::http::{Request, Response};
 use crate::api::json::to_json;
 use crate::api::models::Purpose;
@@ -29,6 +31,7 @@ request! {
     TemplateFields:
         model::ModelFields,
         messages::ConversationFields,
+        reasoning::ReasoningFields,
         tools::ToolFields,
         functions::FunctionFields,
 }

@@ -8,7 +8,8 @@ pub(super) mod tokenize;
 use crate::Result;
 use crate::api::endpoint::Endpoint;
 use crate::api::fields::{
-    Conversation, Fields, Form, UnknownFieldPolicy, conversation, functions, refused, tools,
+    Conversation, Fields, Form, UnknownFieldPolicy, conversation, functions, reasoning, refused,
+    tools,
 };
 use crate::api::models::PromptTokenizer;
 use crate::api::run::Deadline;
@@ -61,6 +62,11 @@ fn check_fields<Own: Iterator<Item = &'static str>>(
     own: fn() -> Own,
 ) -> Result<()> {
     refused::check_prompt(fields, own)?;
+    let mut warn = |name: &str| endpoint.warn_unknown(name);
+    reasoning::check_unknown(
+        fields,
+        &mut UnknownFieldPolicy::new(&endpoint.switches, &mut warn),
+    )?;
     let is_refused = |name: &&str| refused::prompt_names().any(|refused| refused == *name);
     report_unknown(
         endpoint,

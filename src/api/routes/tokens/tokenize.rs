@@ -9,7 +9,7 @@ use crate::api::fields::images::RequestImages;
 use crate::api::fields::kinds::{Flag, Shape, Text, flag, shape, text};
 use crate::api::fields::{
     Body, Field, Fields, Or, Prompt, PromptReader, conversation as messages, fields, functions,
-    missing, model, request, tools,
+    missing, model, reasoning, request, tools,
 };
 use crate::api::http::{Request, Response};
 use crate::api::json::to_json;
@@ -59,6 +59,7 @@ request! {
     TokenizeFields:
         model::ModelFields,
         messages::ConversationFields,
+        reasoning::ReasoningFields,
         TokenizeOwnFields,
         tools::ToolFields,
         functions::FunctionFields,

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::parse::{ChatOwnFields, known_fields, parse};
 use crate::api::fields::conversation::ConversationFields;
 use crate::api::fields::functions::FunctionFields;
+use crate::api::fields::reasoning::ReasoningFields;
 use crate::api::fields::{Constraint, Conversation};
 use crate::api::plan::Plan;
 use crate::api::reference::assert_specified;
@@ -28,6 +29,7 @@ fn the_specification_has_the_fields() {
     let own = [
         ChatOwnFields::NAMES,
         ConversationFields::NAMES,
+        ReasoningFields::NAMES,
         FunctionFields::NAMES,
     ];
     assert_specified("18.1", &own, known_fields());
