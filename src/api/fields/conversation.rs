@@ -9,7 +9,7 @@ use super::images::{ImageUrls, RequestImages};
 use super::kinds::{Flag, Shape, Words, flag, shape, words};
 use super::reader::{Fields, invalid_value, missing, shorten};
 use super::reasoning::{self, agreed};
-use super::thinking;
+use super::thinking::{self, EFFORTS};
 use crate::api::error::fault;
 use crate::api::switches::Switches;
 use crate::text::{LocalTime, alias_reasoning};
@@ -91,8 +91,6 @@ wire_types! {
 }
 
 const MESSAGES: &str = ConversationFields::messages.name;
-pub(in crate::api) const EFFORTS: &[&str] =
-    &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /// A conversation for a chat template.
 #[derive(Debug, Clone, PartialEq, Eq)]

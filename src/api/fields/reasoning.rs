@@ -1,10 +1,10 @@
 //! `reasoning` of chat, as OpenRouter has it (specification 18.12): how much the model thinks, and whether the answer says what. Each of its members
 //! says the same as another field; the readers of those fields combine them with `agreed`.
 
-use super::conversation::EFFORTS;
 use super::declare::{Field, fields, wire_types};
 use super::kinds::{Shape, shape};
 use super::reader::{Fields, members, within};
+use super::thinking::EFFORTS;
 use super::unknown::UnknownFieldPolicy;
 use crate::api::error::fault;
 use crate::{RequestFault, Result};

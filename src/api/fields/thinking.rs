@@ -4,6 +4,10 @@ use super::declare::wire_types;
 use super::reader::{Fields, kind, members, within};
 use crate::Result;
 
+/// Amounts of thinking, by the words that chat templates know.
+pub(in crate::api) const EFFORTS: &[&str] =
+    &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
 wire_types! {
     /// Whether the model thinks before it answers.
     #[ts(tag = "type", rename_all = "snake_case")]

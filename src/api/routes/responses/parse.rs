@@ -7,9 +7,9 @@ use super::echo::{Echo, ResponseReasoning, ResponseTextConfig};
 use super::request::{ResponseFields, ResponseOwnFields, known_fields};
 use crate::api::error::rename_param;
 use crate::api::fields::{
-    Body, Fields, Form, UnknownFieldPolicy, constraints, conversation, drafting, input,
-    invalid_type, invalid_value, length, model, refused, restrictions, sampling, shorten,
-    streaming, tools,
+    Body, Fields, Form, UnknownFieldPolicy, constraints, drafting, input, invalid_type,
+    invalid_value, length, model, refused, restrictions, sampling, shorten, streaming, thinking,
+    tools,
 };
 use crate::api::plan::{MessageRequest, Plan};
 use crate::api::switches::Switches;
@@ -217,7 +217,7 @@ fn reasoning(fields: &Fields, unknown: &mut UnknownFieldPolicy<'_>) -> Result<Re
     };
     let summary = word("summary", SUMMARIES)?;
     Ok(ResponseReasoning {
-        effort: word("effort", conversation::EFFORTS)?,
+        effort: word("effort", thinking::EFFORTS)?,
         summary: summary.or(word("generate_summary", SUMMARIES)?),
     })
 }
