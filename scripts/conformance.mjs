@@ -22,7 +22,7 @@ const USAGE = `npm run conformance [-- options]   runs every case of tests/confo
     --seer FILE.gguf       sees, for group N; a small model with random weights when left out
     --projector FILE.gguf  the vision tower of the model that sees
     --device auto|gpu|cpu  where the model computes; gpu when left out, on a software adapter too
-    --built                in a browser: the package with hooks is built
+    --built                in a browser: do not build the package with hooks first
     --json                 one JSON document`;
 
 const OPTIONS = {

@@ -39,7 +39,7 @@ const limit_ms = Number(process.env.INPAGE_TEST_MINUTES ?? Number.POSITIVE_INFIN
 const start_ms = performance.now();
 /** Tests of the GPU do not begin with less time. */
 const LEAST_MS = 30_000;
-/** A timer may end so much before its time. */
+/** Tolerance for a timer that fires early. */
 const TIMER_MS = 1000;
 /** Long enough to find what a change breaks for inputs like those of the corpus. `npm run fuzz` takes longer. */
 const FUZZ_SECONDS = 20;
@@ -143,7 +143,7 @@ class Tally {
     if (isLate) process.stderr.write(output);
     const sum = (pattern) =>
       [...output.matchAll(pattern)].reduce((total, match) => total + Number(match[1]), 0);
-    // A program that hangs, so that it was ended before that time, fails.
+    // A program that hangs is ended before `end_ms`, and fails.
     if (status === TIMED_OUT && performance.now() > end_ms - TIMER_MS) {
       this.passed += (output.match(/^test .* ok$/gm) ?? []).length;
       for (const test of failedTests(output)) this.fail(`${name}: ${test}`);

@@ -1,5 +1,5 @@
-//! `reasoning` of chat, as OpenRouter has it (specification 18.12): how much the model thinks, and whether the answer says what. Each of its members
-//! says the same as another field; the readers of those fields combine them with `agreed`.
+//! `reasoning` of chat, as OpenRouter has it (specification 18.12): how much the model thinks, and whether the answer has the reasoning. Each member
+//! except `summary` means the same as another field; the readers of those fields combine them with `agreed`.
 
 use super::declare::{Field, fields, wire_types};
 use super::kinds::{Shape, shape};
@@ -11,14 +11,14 @@ use crate::{RequestFault, Result};
 
 fields! {
     ReasoningFields uses [ReasoningOptions] {
-        /// Whether and how much the model thinks, and whether the answer says what. `effort` is the same as `reasoning_effort`, `max_tokens` as
+        /// Whether and how much the model thinks, and whether the answer has the reasoning. `effort` is the same as `reasoning_effort`, `max_tokens` as
         /// `thinking_token_budget`, `enabled` as `enable_thinking`, and `exclude: true` as `include_reasoning: false`.
         reasoning: Field<Shape> = shape("object", "ReasoningOptions").of("OpenRouter"),
     }
 }
 
 wire_types! {
-    /// How much the model thinks, and whether the answer says what. Either `effort` or `max_tokens`.
+    /// How much the model thinks, and whether the answer has the reasoning. Either `effort` or `max_tokens`.
     #[ts(optional_fields = nullable)]
     pub(in crate::api) struct ReasoningOptions {
         #[ts(optional, type = "\"none\" | \"minimal\" | \"low\" | \"medium\" | \"high\" | \"xhigh\" | \"max\" | null")]
@@ -29,7 +29,7 @@ wire_types! {
         enabled: Option<bool>,
         /// Whether the reasoning is left out of the answer.
         exclude: Option<bool>,
-        /// Without effect: the reasoning itself is in the answer.
+        /// The form of a summary. It has no effect, because the answer has the reasoning itself.
         #[ts(optional, type = "\"auto\" | \"concise\" | \"detailed\" | null")]
         summary: Option<()>,
     }
@@ -95,10 +95,7 @@ pub(in crate::api) fn check_unknown(
     let Some(given) = members(fields, NAME)? else {
         return Ok(());
     };
-    for name in given.names().filter(|name| !MEMBERS.contains(name)) {
-        unknown.report(&format!("{NAME}.{name}"))?;
-    }
-    Ok(())
+    unknown.check_members(NAME, &given, &MEMBERS)
 }
 
 /// The value of a setting that several fields can have, and the field; `None` if no field has it. A field may be named with its member.
@@ -108,9 +105,8 @@ pub(in crate::api) fn check_unknown(
 pub(in crate::api) fn agreed<T: Copy + PartialEq>(
     given: &[(&'static str, Option<T>)],
 ) -> Result<Option<(&'static str, T)>> {
-    let mut given = given.iter();
     let mut given = given
-        .by_ref()
+        .iter()
         .filter_map(|&(path, value)| Some((path, value?)));
     let Some((path, value)) = given.next() else {
         return Ok(None);

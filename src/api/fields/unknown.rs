@@ -1,6 +1,6 @@
 //! The treatment of fields that no group declares (switch `unknownFields`).
 
-use super::reader::shorten;
+use super::reader::{Fields, shorten};
 use crate::api::error::fault;
 use crate::api::switches::{Switches, UnknownFields};
 use crate::{RequestFault, Result};
@@ -35,6 +35,22 @@ impl UnknownFieldPolicy<'_> {
             if known().all(|known| known != name) {
                 self.report(name)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Applies the policy to each member of the field `field`, an object, that is not `known`.
+    ///
+    /// # Errors
+    /// `unknown_parameter`.
+    pub(in crate::api) fn check_members(
+        &mut self,
+        field: &str,
+        members: &Fields,
+        known: &[&str],
+    ) -> Result<()> {
+        for name in members.names().filter(|name| !known.contains(name)) {
+            self.report(&format!("{field}.{name}"))?;
         }
         Ok(())
     }

@@ -86,7 +86,7 @@ export type ChatCompletionFields = {
   continue_final_message?: boolean | null,
   /** Whether the model may call several tools in one message. */
   parallel_tool_calls?: boolean | null,
-  /** Whether and how much the model thinks, and whether the answer says what. `effort` is the same as `reasoning_effort`, `max_tokens` as `thinking_token_budget`, `enabled` as `enable_thinking`, and `exclude: true` as `include_reasoning: false`. */
+  /** Whether and how much the model thinks, and whether the answer has the reasoning. `effort` is the same as `reasoning_effort`, `max_tokens` as `thinking_token_budget`, `enabled` as `enable_thinking`, and `exclude: true` as `include_reasoning: false`. */
   reasoning?: ReasoningOptions | null,
   /** Whether the log-probabilities of the message's tokens are returned. */
   logprobs?: boolean | null,
@@ -1429,7 +1429,7 @@ export type RawOutput = { prompt_fragments: [string], prompt_token_ids: Array<nu
   /** Null without `logprobs`. */
   completion_logprobs: LogprobsContent | null, };
 
-/** How much the model thinks, and whether the answer says what. Either `effort` or `max_tokens`. */
+/** How much the model thinks, and whether the answer has the reasoning. Either `effort` or `max_tokens`. */
 export type ReasoningOptions = { effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
   /** The maximum number of tokens of thinking. */
   max_tokens?: number | null,
@@ -1437,7 +1437,7 @@ export type ReasoningOptions = { effort?: "none" | "minimal" | "low" | "medium" 
   enabled?: boolean | null,
   /** Whether the reasoning is left out of the answer. */
   exclude?: boolean | null,
-  /** Without effect: the reasoning itself is in the answer. */
+  /** The form of a summary. It has no effect, because the answer has the reasoning itself. */
   summary?: "auto" | "concise" | "detailed" | null, };
 
 /** The text that a chat template made of messages. */
@@ -1985,7 +1985,7 @@ export type TemplateFields = {
   continue_final_message?: boolean | null,
   /** Whether the model may call several tools in one message. */
   parallel_tool_calls?: boolean | null,
-  /** Whether and how much the model thinks, and whether the answer says what. `effort` is the same as `reasoning_effort`, `max_tokens` as `thinking_token_budget`, `enabled` as `enable_thinking`, and `exclude: true` as `include_reasoning: false`. */
+  /** Whether and how much the model thinks, and whether the answer has the reasoning. `effort` is the same as `reasoning_effort`, `max_tokens` as `thinking_token_budget`, `enabled` as `enable_thinking`, and `exclude: true` as `include_reasoning: false`. */
   reasoning?: ReasoningOptions | null,
   /** Functions that the model may call. */
   tools?: FunctionTool[] | null,
@@ -2078,7 +2078,7 @@ export type TokenizeFields = {
   continue_final_message?: boolean | null,
   /** Whether the model may call several tools in one message. */
   parallel_tool_calls?: boolean | null,
-  /** Whether and how much the model thinks, and whether the answer says what. `effort` is the same as `reasoning_effort`, `max_tokens` as `thinking_token_budget`, `enabled` as `enable_thinking`, and `exclude: true` as `include_reasoning: false`. */
+  /** Whether and how much the model thinks, and whether the answer has the reasoning. `effort` is the same as `reasoning_effort`, `max_tokens` as `thinking_token_budget`, `enabled` as `enable_thinking`, and `exclude: true` as `include_reasoning: false`. */
   reasoning?: ReasoningOptions | null,
   /** A string as completions read it, or token ids. Either this or `messages`. */
   prompt?: string | ArrayLike<number> | null,

@@ -37,7 +37,7 @@ fields! {
     }
 }
 
-/// Whether a value of `reasoning_format` has the reasoning in the answer.
+/// Values of `reasoning_format`, and whether the answer has the reasoning.
 const REASONING_FORMATS: &[(&str, bool)] = &[
     ("parsed", true),
     ("auto", true),

@@ -280,11 +280,7 @@ fn effort(fields: &Fields, unknown: &mut UnknownFieldPolicy<'_>) -> Result<Optio
     let Some(config) = members(fields, CONFIG)? else {
         return Ok(None);
     };
-    for name in config.names() {
-        if !["effort", "format"].contains(&name) {
-            unknown.report(&format!("{CONFIG}.{name}"))?;
-        }
-    }
+    unknown.check_members(CONFIG, &config, &["effort", "format"])?;
     let words = ["low", "medium", "high", "xhigh", "max"];
     within(CONFIG, "effort", config.word("effort", &words))
 }

@@ -206,11 +206,11 @@ fn declared_tools(fields: &Fields) -> Result<Vec<Value>> {
 fn reasoning(fields: &Fields, unknown: &mut UnknownFieldPolicy<'_>) -> Result<ResponseReasoning> {
     const SUMMARIES: &[&str] = &["auto", "concise", "detailed"];
     let members = members(fields, ResponseOwnFields::reasoning.name)?;
-    for name in members.names() {
-        if !["effort", "summary", "generate_summary"].contains(&name) {
-            unknown.report(&format!("reasoning.{name}"))?;
-        }
-    }
+    unknown.check_members(
+        "reasoning",
+        &members,
+        &["effort", "summary", "generate_summary"],
+    )?;
     let word = |name: &str, words| {
         let word = members.word(name, words);
         word.map_err(|error| rename_param(error, &[(name, "reasoning")]))
@@ -225,11 +225,7 @@ fn reasoning(fields: &Fields, unknown: &mut UnknownFieldPolicy<'_>) -> Result<Re
 /// `text`, whose format was read as a constraint.
 fn text(fields: &Fields, unknown: &mut UnknownFieldPolicy<'_>) -> Result<ResponseTextConfig> {
     let members = members(fields, ResponseOwnFields::text.name)?;
-    for name in members.names() {
-        if !["format", "verbosity"].contains(&name) {
-            unknown.report(&format!("text.{name}"))?;
-        }
-    }
+    unknown.check_members("text", &members, &["format", "verbosity"])?;
     let format = members.get("format").and_then(Value::as_object);
     let verbosity = members.word("verbosity", &["low", "medium", "high"]);
     Ok(ResponseTextConfig {
